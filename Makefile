@@ -1,0 +1,42 @@
+.DEFAULT_GOAL := help
+SHELL := bash
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-all check fmt bench lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup: ## Make .venv, find or install Java 17, fetch the Delta Lake jars (done by the others too)
+	@scripts/setup.sh
+
+demo: setup ## Stream tables over two million order lines: refresh, compare with full, verify
+	@$(BIN)/python examples/demo.py
+
+test: setup ## Run the tests that finish in minutes
+	@$(BIN)/python -m pytest tests -m "not slow"
+
+test-all: setup ## Run every test, the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
+	@$(BIN)/python -m pytest tests
+
+check: setup ## Lint, types, formatting and the tests that need no Spark
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests -q -m "not spark and not slow"
+
+fmt: setup ## Format the code, fix what the linter can
+	@$(BIN)/ruff check --fix-only -q .
+	@$(BIN)/ruff format .
+
+bench: setup ## Measure refreshes against full recomputes
+	@$(BIN)/python benchmarks/run.py
+
+lock: setup ## Renew requirements-dev.txt from pyproject.toml
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
+
+clean: ## Remove the virtual environment, caches and demo data
+	@rm -rf .venv build dist demo-warehouse bench-data .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

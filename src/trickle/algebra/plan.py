@@ -1,0 +1,414 @@
+"""The plan language: what a query is after Spark's optimiser, in seventeen kinds of node.
+
+Nodes are immutable and know their columns. A node is checked when it is built: an expression may only read columns of
+the node's inputs. A *change plan* is an ordinary plan whose last column is ``WEIGHT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trickle.algebra.expr import WEIGHT, Column, Expr, KeyPair, Output
+
+At = Literal["old", "new", "change"]
+
+
+class Plan:
+    """A node: ``columns`` it gives, ``inputs`` it reads."""
+
+    __slots__ = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result, in order."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The nodes read."""
+        return ()
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of the columns."""
+        return frozenset(c.id for c in self.columns)
+
+    @property
+    def is_change(self) -> bool:
+        """True if rows carry a weight."""
+        columns = self.columns
+        return bool(columns) and columns[-1] == WEIGHT
+
+
+def _demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
+    """Refuse to build a node whose expressions read columns that no input gives."""
+    have = frozenset[int]().union(*(p.ids for p in inputs))
+    for expr in exprs:
+        if not expr.refs <= have:
+            missing = sorted(expr.refs - have)
+            message = f"{type(node).__name__}: {expr} reads column ids {missing} that its input does not give"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan(Plan):
+    """A source at the old or new frontier, or what changed between them."""
+
+    source: str
+    base: tuple[Column, ...]
+    at: At = "new"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The source's columns, and the weight for a change."""
+        return (*self.base, WEIGHT) if self.at == "change" else self.base
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values(Plan):
+    """Constant rows: VALUES, SELECT without FROM, a table AS OF a fixed version."""
+
+    given: tuple[Column, ...]
+    handle: Any = field(repr=False)
+    text: str = ""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As given."""
+        return self.given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Empty(Plan):
+    """No rows."""
+
+    given: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As given."""
+        return self.given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared(Plan):
+    """A result computed once in a refresh, read from many places. ``name`` is unique within a change plan."""
+
+    name: str
+    child: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The node computed."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class When(Plan):
+    """The child's rows if ``trigger`` has any row, else nothing: skips work that a change turned out not to need."""
+
+    trigger: Shared
+    child: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Trigger, child."""
+        return (self.trigger, self.child)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter(Plan):
+    """Rows for which the condition is true."""
+
+    condition: Expr
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, (self.condition,), (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project(Plan):
+    """Computed columns."""
+
+    outputs: tuple[Output, ...]
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, (o.expr for o in self.outputs), (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One for each output."""
+        return tuple(o.column for o in self.outputs)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join(Plan):
+    """What all joins share: two inputs with no common column id, equalities between them, and other conditions.
+
+    ``small`` names the side known to be small, which is then broadcast.
+    """
+
+    left: Plan
+    right: Plan
+    keys: tuple[KeyPair, ...] = ()
+    residual: tuple[Expr, ...] = ()
+    small: Literal["left", "right"] | None = None
+
+    def __post_init__(self) -> None:
+        """Check references and that the sides are disjoint."""
+        _demand(self, (k.left for k in self.keys), (self.left,))
+        _demand(self, (k.right for k in self.keys), (self.right,))
+        _demand(self, self.residual, (self.left, self.right))
+        if common := self.left.ids & self.right.ids:
+            message = f"{type(self).__name__}: both sides give column ids {sorted(common)}"
+            raise ValueError(message)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Left, right."""
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InnerJoin(Join):
+    """Pairs for which the condition is true; without one, all pairs."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Left's and right's, the weight of either side last."""
+        both = (*self.left.columns, *self.right.columns)
+        return (*(c for c in both if c != WEIGHT), *(c for c in both if c == WEIGHT))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OuterJoin(Join):
+    """Pairs, and rows of the kept side or sides that found no partner, padded with NULLs."""
+
+    kind: Literal["left", "right", "full"] = "left"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Left's and right's."""
+        return (*self.left.columns, *self.right.columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SemiJoin(Join):
+    """Left rows with a partner (semi), without (anti), or all with a flag that tells (existence)."""
+
+    kind: Literal["semi", "anti", "existence"] = "semi"
+    flag: Column | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Left's, and the flag of an existence join, before the weight."""
+        if self.flag is None:
+            return self.left.columns
+        left = self.left.columns
+        return (*left[:-1], self.flag, WEIGHT) if self.left.is_change else (*left, self.flag)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate(Plan):
+    """One row for each distinct value of the keys; without keys, always one row."""
+
+    keys: tuple[Expr, ...]
+    outputs: tuple[Output, ...]
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, (*self.keys, *(o.expr for o in self.outputs)), (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """One for each output."""
+        return tuple(o.column for o in self.outputs)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window(Plan):
+    """The child's rows, each with values computed over its partition."""
+
+    functions: tuple[Output, ...]
+    partition: tuple[Expr, ...]
+    order: tuple[Expr, ...]
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, (*self.partition, *self.order, *(o.expr for o in self.functions)), (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, then one for each function."""
+        return (*self.child.columns, *(o.column for o in self.functions))
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowWise(Plan):
+    """An operator that makes rows of each row by itself: a generator (explode, UDTF) or the evaluation of UDFs."""
+
+    made: tuple[Column, ...]
+    child: Plan
+    label: str
+    refs: frozenset[int]
+    handle: Any = field(repr=False)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The child's, then what is made; the weight stays last."""
+        child = self.child.columns
+        return (*child[:-1], *self.made, WEIGHT) if self.child.is_change else (*child, *self.made)
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expand(Plan):
+    """Several projections of each row: GROUPING SETS, several DISTINCT aggregates."""
+
+    projections: tuple[tuple[Expr, ...], ...]
+    made: tuple[Column, ...]
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, (e for p in self.projections for e in p), (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What each projection gives."""
+        return self.made
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union(Plan):
+    """All rows of all children, by position (UNION ALL). Of changes: their sum."""
+
+    children: tuple[Plan, ...]
+    given: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        """Check that the children are alike."""
+        if any(len(c.columns) != len(self.columns) for c in self.children):
+            message = "Union: its children have different numbers of columns"
+            raise ValueError(message)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As given."""
+        return self.given
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The children."""
+        return self.children
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopK(Plan):
+    """The first ``limit`` rows after ``offset`` in a total order. ``limit`` None: all the rest."""
+
+    order: tuple[Expr, ...]
+    limit: int | None
+    offset: int
+    child: Plan
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        _demand(self, self.order, (self.child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop(Plan):
+    """A recursive CTE: the anchor's rows, and ``step`` applied to the rows of the last round until none come."""
+
+    id: int
+    anchor: Plan
+    step: Plan
+    given: tuple[Column, ...]
+    max_depth: int = 100
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As given."""
+        return self.given
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """Anchor, step."""
+        return (self.anchor, self.step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopRef(Plan):
+    """Inside a loop's step: the rows of the last round."""
+
+    loop: int
+    base: tuple[Column, ...]
+    at: At = "new"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The loop's columns, and the weight in a change."""
+        return (*self.base, WEIGHT) if self.at == "change" else self.base

@@ -1,0 +1,302 @@
+"""The public face: ``Trickle`` and the ``StreamTable`` handle. Thin verbs over the packages below."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trickle import warehouse
+from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
+from trickle.catalyst.frontend import Frontend
+from trickle.catalyst.jvm import Jvm
+from trickle.compile.program import OPTIMISATIONS
+from trickle.errors import DefinitionError, NotDifferentiableError, UnknownTableError
+from trickle.model.definition import DEFINITION_PROPERTY, Definition
+from trickle.model.names import split_name
+from trickle.model.report import RefreshReport, Validation, VerifyReport
+from trickle.refresh.checks import check_columns
+from trickle.refresh.explain import explain_text
+from trickle.refresh.prepare import Prepared, prepare
+from trickle.refresh.run import Refresh, first_refresh, read_record
+from trickle.refresh.verify import verify_table
+from trickle.session import check_session
+from trickle.tables.catalog import Catalog
+from trickle.tables.delta_create import create_target
+from trickle.tables.delta_target import DeltaTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.model.definition import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTable:
+    """A handle on one stream table, with the verbs of ``Trickle``."""
+
+    name: str
+    definition: Definition
+    _trickle: Trickle
+
+    @property
+    def query(self) -> str | None:
+        """The SQL text; None if it was defined by a DataFrame."""
+        return self.definition.query
+
+    @property
+    def mode(self) -> Mode:
+        """``auto``, ``differential`` or ``full``."""
+        return self.definition.mode
+
+    @property
+    def frontier(self) -> Mapping[str, int]:
+        """The version of each source that the table equals."""
+        return self._trickle._frontier(self.name)
+
+    def refresh(self, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+        """Bring the table up to its sources; see ``Trickle.refresh``."""
+        return self._trickle.refresh(self.name, full=full, at=at)
+
+    def explain(self) -> str:
+        """Show how it is maintained; see ``Trickle.explain``."""
+        return self._trickle.explain(self.name)
+
+    def verify(self) -> VerifyReport:
+        """Compare it with a recompute; see ``Trickle.verify``."""
+        return self._trickle.verify(self.name)
+
+    def drop(self) -> None:
+        """Drop it; see ``Trickle.drop``."""
+        self._trickle.drop(self.name)
+
+    def to_df(self) -> DataFrame:
+        """Give its rows."""
+        return self._trickle.spark.table(self.name)
+
+    def __repr__(self) -> str:
+        """Show name and mode."""
+        return f"StreamTable({self.name!r}, mode={self.mode!r})"
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log."""
+
+    definition: Definition
+    target: DeltaTarget
+    session: Any
+    analysed: Any
+    views: Mapping[str, str]
+    prepared: Prepared
+
+
+class Trickle:
+    """Stream tables on a Spark session.
+
+    Args:
+        spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
+        disable: Names of optimisations to switch off; results are the same without them.
+    """
+
+    def __init__(self, spark: SparkSession, *, disable: Collection[str] = ()) -> None:
+        """Bind to a session.
+
+        Raises:
+            SessionError: The session is a Connect one, is stopped, or has no Delta Lake.
+        """
+        check_session(spark)
+        if unknown := set(disable) - OPTIMISATIONS:
+            text = f"there is no optimisation named {', '.join(sorted(unknown))}."
+            raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known are {', '.join(sorted(OPTIMISATIONS))}.")
+        self.spark = spark
+        self.disable = frozenset(disable)
+        self._jvm = Jvm(spark)
+        self._frontend = Frontend(self._jvm)
+        self._catalog = Catalog(spark)
+        self._open: dict[str, _Open] = {}
+
+    # -- verbs
+
+    def create(self, name: str, query: str | DataFrame, *, mode: Mode = "auto") -> StreamTable:
+        """Make a stream table of a query and fill it.
+
+        Args:
+            name: ``table``, ``schema.table`` or ``catalog.schema.table``.
+            query: SQL text or a DataFrame over Delta tables (or other stream tables).
+            mode: ``auto`` refreshes by changes where it can and says why where it cannot; ``differential`` never
+                recomputes silently: it fails at creation if the query cannot be maintained; ``full`` always recomputes.
+
+        Raises:
+            DefinitionError: The name, the query or its columns cannot be used.
+            NotDifferentiableError: In mode ``differential``, what stands against it.
+        """
+        if mode not in ("auto", "differential", "full"):
+            raise DefinitionError("BAD_MODE", f"there is no mode {mode!r}.", hint="Use auto, differential or full.")
+        self._sync()
+        full_name = self._catalog.qualify(split_name(name))
+        self._catalog.refuse_existing(full_name)
+        definition, session, analysed = self._define(query, mode)
+        check_columns(self._jvm, analysed)
+        views = self._frontend.views(analysed)
+        prepared = self._prepare(definition, session, analysed, views)
+        if mode == "differential" and prepared.obstacles:
+            raise _not_differentiable(name, prepared)
+        if definition.query is None:
+            definition = self._frozen(definition, prepared)
+        rows, record = first_refresh(self._jvm, prepared)
+        properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
+        target = create_target(self.spark, full_name, rows, record.model_dump_json(), properties)
+        self._open[full_name] = _Open(definition, target, session, analysed, views, prepared)
+        return StreamTable(full_name, definition, self)
+
+    def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+        """Bring a stream table up to its sources by computing only what changed.
+
+        Args:
+            name: The stream table.
+            full: Recompute all rows.
+            at: Versions of sources to refresh to, e.g. ``{"orders": 43}``; the others go to their newest.
+        """
+        table = self._get(name)
+        prepared = table.prepared
+        if prepared.is_time_dependent:
+            analysed = self._analyse(table.definition, table.session)
+            prepared = self._prepare(table.definition, table.session, analysed)
+        return Refresh(self._jvm, prepared, table.target, table.definition.mode).run(full=full, at=at)
+
+    def explain(self, name: str) -> str:
+        """Show the operator tree, the law used at each node, and the change plan when every source changed."""
+        table = self._get(name)
+        return explain_text(table.target.name, table.definition.mode, table.prepared)
+
+    def verify(self, name: str) -> VerifyReport:
+        """Compare a stream table, row for row with multiplicities, with its query at the same source versions."""
+        table = self._get(name)
+        return verify_table(self._jvm, table.prepared, table.target)
+
+    def validate(self, query: str | DataFrame) -> Validation:
+        """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
+        self._sync()
+        definition, session, analysed = self._define(query, "auto")
+        prepared = self._prepare(definition, session, analysed)
+        return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+
+    def tables(self) -> list[StreamTable]:
+        """List the stream tables of the catalog."""
+        self._sync()
+        found = []
+        for name, text in self._catalog.definitions(DEFINITION_PROPERTY):
+            found.append(StreamTable(name, Definition.model_validate_json(text), self))
+        return found
+
+    def table(self, name: str) -> StreamTable:
+        """Give the handle of a stream table."""
+        table = self._get(name)
+        return StreamTable(table.target.name, table.definition, self)
+
+    def drop(self, name: str) -> None:
+        """Drop a stream table and its data."""
+        table = self._get(name)
+        self._catalog.drop(table.target.name)
+        del self._open[table.target.name]
+
+    # -- inside
+
+    def _sync(self) -> None:
+        warehouse.sync(self.spark)
+
+    def _get(self, name: str) -> _Open:
+        self._sync()
+        full_name = self._catalog.qualify(split_name(name))
+        location = self._catalog.location(full_name)
+        text = self._catalog.property(full_name, DEFINITION_PROPERTY) if location else None
+        if location is None or text is None:
+            self._open.pop(full_name, None)
+            what = "is a table, but not a stream table" if location else "does not exist"
+            names = ", ".join(t.name for t in self.tables()) or "none"
+            raise UnknownTableError("UNKNOWN_TABLE", f"'{full_name}' {what}.", hint=f"Stream tables here: {names}.")
+        known = self._open.get(full_name)
+        if known is not None and self._is_current(known, location, text):
+            return known
+        definition = Definition.model_validate_json(text)
+        session = None
+        if definition.query is not None:
+            session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
+        analysed = self._analyse(definition, session)
+        views = self._frontend.views(analysed)
+        prepared = self._prepare(definition, session, analysed, views)
+        target = DeltaTarget(self.spark, full_name, location)
+        self._open[full_name] = _Open(definition, target, session, analysed, views, prepared)
+        return self._open[full_name]
+
+    def _is_current(self, known: _Open, location: str, definition: str) -> bool:
+        """Tell whether what is kept still holds: the same table and definition, and no view redefined."""
+        return (
+            location == known.target.path
+            and definition == known.definition.model_dump_json()
+            and all(self._frontend.view_text(name) == text for name, text in known.views.items())
+        )
+
+    def _frozen(self, definition: Definition, prepared: Prepared) -> Definition:
+        """Store a DataFrame's plan. What must be planned anew at each refresh cannot be stored as a plan."""
+        if prepared.obstacles:
+            text = f"a DataFrame that is not maintained by its changes cannot be stored: {prepared.obstacles[0].text}"
+            raise DefinitionError(prepared.obstacles[0].code, text, hint="Give the query as SQL text.")
+        plan = freeze(self._jvm, prepared.program.plan, prepared.names)
+        return definition.model_copy(update={"plan": plan})
+
+    def _define(self, query: str | DataFrame, mode: Mode) -> tuple[Definition, Any, Any]:
+        catalog, schema = self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
+        settings = self._frontend.settings()
+        session = self._frontend.session(settings, catalog, schema)
+        if isinstance(query, str):
+            text, analysed = query, self._frontend.analyse_sql(session, query)
+        else:
+            text, analysed = None, self._frontend.analyse_frame(query)
+        definition = Definition(
+            query=text,
+            mode=mode,
+            settings=settings,
+            catalog=catalog,
+            schema_name=schema,
+            spark=self.spark.version,
+        )
+        return definition, session, analysed
+
+    def _analyse(self, definition: Definition, session: Any) -> Any:
+        if definition.query is not None:
+            return self._frontend.analyse_sql(session, definition.query)
+        return thaw(self._jvm, definition.plan or "", definition.spark)
+
+    def _prepare(
+        self, definition: Definition, session: Any, analysed: Any, views: Mapping[str, str] | None = None
+    ) -> Prepared:
+        views = self._frontend.views(analysed) if views is None else views
+        meaning = [definition.query, *sorted(views.items())]
+        source_of_leaf = partial(self._catalog.source_of_leaf, schema=definition.schema_name)
+        if session is None:
+            by_name = partial(self._catalog.source_by_name, catalog=definition.catalog, schema=definition.schema_name)
+            source_of_leaf = partial(thawed_leaf, by_name=by_name, otherwise=source_of_leaf)
+        return prepare(
+            self._jvm,
+            self._frontend,
+            session,
+            analysed,
+            source_of_leaf,
+            self.disable,
+            hashlib.sha256(repr(meaning).encode()).hexdigest()[:16],
+        )
+
+    def _frontier(self, name: str) -> Mapping[str, int]:
+        table = self._get(name)
+        record = read_record(table.target.name, table.target.state())
+        return {n: s.version for n, s in record.frontier.items()} if record else {}
+
+
+def _not_differentiable(name: str, prepared: Prepared) -> NotDifferentiableError:
+    first = prepared.obstacles[0]
+    more = "".join(f" Also {o.code}: {o.text}" for o in prepared.obstacles[1:])
+    return NotDifferentiableError(first.code, f"stream table '{name}': {first.text}{more}", hint=first.hint)

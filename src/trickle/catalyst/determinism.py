@@ -1,0 +1,191 @@
+"""Fixes an order where Spark leaves it open, so that one set of rows has one result.
+
+Spark may number tied rows, or collect a list, in any order: the order then is whatever the shuffle made of it. Maintenance
+needs a function of the rows alone, so Trickle takes one of the orders Spark allows: the query's own keys first, then every
+column of the input, ascending, NULLs first.
+
+    ROW_NUMBER, NTILE, LAG, LEAD, NTH_VALUE, ROWS frames -> the window's order is completed with the input's columns
+    first(x), any_value(x)                              -> min_by(x, the input's columns)
+    last(x)                                             -> max_by(x, the input's columns)
+    max_by(x, y), min_by(x, y)                          -> ties of y decided by the input's columns
+    collect_list(x), collect_set(x)                     -> sorted
+    listagg(x), listagg(x) WITHIN GROUP (ORDER BY y)    -> in the order of y, then x
+    mode(x)                                             -> the least of the most frequent values
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.expr import Expr, Opaque, Output, passthrough
+from trickle.algebra.plan import Aggregate, Plan, Project, Window
+from trickle.algebra.walk import transform
+from trickle.catalyst.jvm import Jvm, items
+
+if TYPE_CHECKING:
+    from trickle.catalyst.lift import Lift
+
+_EXPR: Final = "org.apache.spark.sql.catalyst.expressions."
+_SUSPECT: Final = re.compile(r"\b(first|last|collect_list|collect_set|max_by|min_by|mode|listagg|string_agg|any_value|array_agg)\(", re.I)
+_BY_PEERS: Final = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
+_BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead", "NthValue"})
+
+
+def fix_order(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
+    """Give the plan with every open order closed."""
+
+    def rule(node: Plan) -> Plan:
+        if isinstance(node, Window):
+            return _fix_window(node, jvm, lift)
+        if isinstance(node, Aggregate) and any(_is_suspect(o.expr) for o in node.outputs):
+            fix = _Aggregates(jvm, node.child)
+            outputs = tuple(
+                Output(o.column, lift.expr(fix.rewrite(o.expr.handle)))
+                if isinstance(o.expr, Opaque) and _is_suspect(o.expr)
+                else o
+                for o in node.outputs
+            )
+            return replace(node, outputs=outputs)
+        return node
+
+    return transform(plan, rule)
+
+
+def _is_suspect(expr: Expr) -> bool:
+    return isinstance(expr, Opaque) and _SUSPECT.search(expr.text) is not None
+
+
+# -- windows
+
+
+def _fix_window(node: Window, jvm: Jvm, lift: Lift) -> Plan:
+    """Split off the functions that depend on the order of tied rows, and complete their order."""
+    kinds = {o.column: _ties_matter(o.expr, jvm) for o in node.functions}
+    if not any(kinds.values()):
+        return node
+    ties = [jvm.ascending(c.handle) for c in node.child.columns if c.orderable and c.handle is not None]
+    order = [_sort_order(o, jvm) for o in node.order]
+    plan = node.child
+    if by_row := [o for o in node.functions if kinds[o.column] == "rows"]:
+        plan = _window(by_row, node.partition, [*order, *ties], plan, jvm, lift)
+    if among_peers := [o for o in node.functions if kinds[o.column] == "peers"]:
+        peers = (*node.partition, *(lift.expr(o.child()) for o in order))
+        plan = _window(among_peers, peers, ties, plan, jvm, lift, whole=True)
+    if closed := tuple(o for o in node.functions if not kinds[o.column]):
+        plan = replace(node, functions=closed, child=plan)
+    return plan if plan.columns == node.columns else Project(passthrough(node.columns), plan)
+
+
+def _sort_order(expr: Expr, jvm: Jvm) -> Any:
+    return expr.handle if isinstance(expr, Opaque) else jvm.ascending(expr.column.handle)  # type: ignore[union-attr]
+
+
+def _ties_matter(expr: Expr, jvm: Jvm) -> str:
+    """Tell how a function depends on the order of tied rows: not (empty), by its ``rows``, or among its ``peers``.
+
+    FIRST and LAST over a RANGE frame that ends at the current row's peers take one value for all peers: the first or last
+    of them, so they become a window over the peers. At an unbounded end they mean a row of the whole order.
+    """
+    if not isinstance(expr, Opaque) or jvm.name(expr.handle) != "WindowExpression":
+        return ""
+    function = expr.handle.windowFunction()
+    name = jvm.name(function)
+    if name in _BY_PEERS:
+        return ""
+    if name in _BY_ROW:
+        return "rows"
+    frame = expr.handle.windowSpec().frameSpecification()
+    lower, upper = jvm.name(frame.lower()), jvm.name(frame.upper())
+    by_rows = jvm.name(frame.frameType()) == "RowFrame$"
+    inner = jvm.name(function.aggregateFunction()) if name == "AggregateExpression" else ""
+    if inner in ("First", "Last"):
+        end = lower if inner == "First" else upper
+        if by_rows or end.startswith("Unbounded"):
+            return "rows"
+        return "peers" if end == "CurrentRow$" and not function.aggregateFunction().ignoreNulls() else ""
+    return "rows" if by_rows and not (lower.startswith("Unbounded") and upper.startswith("Unbounded")) else ""
+
+
+def _window(
+    functions: list[Output],
+    partition: tuple[Expr, ...],
+    order: list[Any],
+    child: Plan,
+    jvm: Jvm,
+    lift: Lift,
+    *,
+    whole: bool = False,
+) -> Window:
+    """Put functions into a window of another partition and order, by ROWS."""
+    parts = jvm.seq([p.handle if isinstance(p, Opaque) else p.column.handle for p in partition])  # type: ignore[union-attr]
+    outputs = []
+    for output in functions:
+        expression = output.expr.handle  # type: ignore[union-attr]
+        frame = expression.windowSpec().frameSpecification()
+        lower, upper = frame.lower(), frame.upper()
+        if whole:
+            lower, upper = jvm.object(_EXPR + "UnboundedPreceding"), jvm.object(_EXPR + "UnboundedFollowing")
+        if whole or jvm.name(frame.frameType()) == "RangeFrame$":
+            frame = jvm.cls(_EXPR + "SpecifiedWindowFrame")(jvm.object(_EXPR + "RowFrame"), lower, upper)
+        spec = jvm.cls(_EXPR + "WindowSpecDefinition")(parts, jvm.seq(order), frame)
+        made = jvm.cls(_EXPR + "WindowExpression")(expression.windowFunction(), spec)
+        outputs.append(Output(output.column, lift.expr(made)))
+    return Window(tuple(outputs), partition, tuple(lift.expr(o) for o in order), child)
+
+
+# -- aggregates
+
+
+class _Aggregates:
+    """Rewrites the order-dependent aggregate functions over one input."""
+
+    def __init__(self, jvm: Jvm, child: Plan) -> None:
+        self.jvm = jvm
+        self._ties = [c.handle for c in child.columns if c.orderable and c.handle is not None]
+
+    def rewrite(self, expr: Any) -> Any:
+        """Rewrite every such function in an expression."""
+        if self.jvm.name(expr) == "AggregateExpression":
+            return self._aggregate(expr)
+        children = list(items(expr.children()))
+        done = [self.rewrite(c) for c in children]
+        if all(a is b for a, b in zip(children, done, strict=True)):
+            return expr
+        return expr.withNewChildren(self.jvm.seq(done))
+
+    def _aggregate(self, expr: Any) -> Any:
+        function = expr.aggregateFunction()
+        name = self.jvm.name(function)
+        where = expr.filter().get() if expr.filter().isDefined() else None
+        if name in ("First", "Last"):
+            if function.ignoreNulls():
+                where = self._and(where, self._not_null(function.child()))
+            return self._by("min_by" if name == "First" else "max_by", function.child(), self._ties, where)
+        if name in ("MaxBy", "MinBy"):
+            order = function.orderingExpr()
+            where = self._and(where, self._not_null(order))
+            return self._by("max_by" if name == "MaxBy" else "min_by", function.valueExpr(), [order, *self._ties], where)
+        if name in ("CollectList", "CollectSet") and self.jvm.is_orderable(function.child().dataType()):
+            return self.jvm.call("sort_array", [expr])
+        if name == "Mode" and function.reverseOpt().isEmpty():
+            args = self.jvm.gateway.new_array(self.jvm.gateway.jvm.Object, 4)
+            for i, value in enumerate((function.child(), 0, 0, self.jvm.some(True))):  # noqa: FBT003
+                args[i] = value
+            return function.makeCopy(args).toAggregateExpression(expr.isDistinct(), self.jvm.some(where))
+        if name == "ListAgg" and not expr.isDistinct():
+            order = [*items(function.orderExpressions()), self.jvm.ascending(function.child())]
+            ordered = function.withOrderingWithinGroup(self.jvm.seq(order))
+            return ordered.toAggregateExpression(False, self.jvm.some(where))  # noqa: FBT003
+        return expr
+
+    def _by(self, name: str, value: Any, order: list[Any], where: Any) -> Any:
+        key = self.jvm.call("struct", order)
+        return self.jvm.call(name, [value, key], where=where)
+
+    def _not_null(self, expr: Any) -> Any:
+        return self.jvm.cls(_EXPR + "IsNotNull")(expr)
+
+    def _and(self, left: Any, right: Any) -> Any:
+        return right if left is None else self.jvm.conjunction([left, right])

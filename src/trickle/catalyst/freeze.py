@@ -1,0 +1,76 @@
+"""Keeps a DataFrame's query for later processes.
+
+A DataFrame has no text. Its lifted plan is lowered over empty leaves that carry the name of their source, and stored in
+Java's serial form: exact for every expression, user functions included, but bound to the Spark version that wrote it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JJavaError
+
+from trickle.algebra.plan import Plan, Scan
+from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.lower import Lower
+from trickle.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trickle.tables.contract import SourceTable
+
+_MARK: Final = "__trickle_source"
+
+
+def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
+    """Give a lifted plan as text.
+
+    Raises:
+        DefinitionError: ``UNSTORABLE_PLAN``, a part of it lives in this process only.
+    """
+
+    def leaf(node: Plan) -> DataFrame:
+        source = node.source if isinstance(node, Scan) else ""
+        mark = jvm.seq([_MARK, source])
+        attributes = [c.handle.withQualifier(mark) for c in node.columns]
+        return jvm.frame(jvm.plan("LocalRelation", jvm.seq(attributes), jvm.nil, False, jvm.none))  # noqa: FBT003
+
+    lowered = Lower(jvm, leaf).lower(plan)
+    named = [jvm.alias(a, n) for a, n in zip(lowered.named(plan.columns), names, strict=True)]
+    buffer = jvm.cls("java.io.ByteArrayOutputStream")()
+    try:
+        jvm.cls("java.io.ObjectOutputStream")(buffer).writeObject(jvm.project(named, lowered.plan))
+    except Py4JJavaError as error:
+        text = "the DataFrame's plan cannot be stored: a part of it lives in this process only."
+        raise DefinitionError("UNSTORABLE_PLAN", text, hint="Give the query as SQL text.") from error
+    return base64.b64encode(bytes(buffer.toByteArray())).decode()
+
+
+def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
+    """Read a plan written by ``freeze``.
+
+    Raises:
+        DefinitionError: ``UNREADABLE_PLAN``, another Spark version wrote it.
+    """
+    try:
+        buffer = jvm.cls("java.io.ByteArrayInputStream")(base64.b64decode(text))
+        return jvm.cls("java.io.ObjectInputStream")(buffer).readObject()
+    except Py4JJavaError as error:
+        message = f"its DataFrame was stored with Spark {made_with}, and Spark {jvm.spark.version} cannot read it."
+        hint = "Drop it and create it again, or define it by SQL text, which every version reads."
+        raise DefinitionError("UNREADABLE_PLAN", message, hint=hint) from error
+
+
+def thawed_leaf(
+    leaf: Any, by_name: Callable[[str], SourceTable], otherwise: Callable[[Any], SourceTable | None]
+) -> SourceTable | None:
+    """Give the source behind a leaf of a thawed plan."""
+    output = leaf.output()
+    if output.size():
+        qualifier = list(items(output.apply(0).qualifier()))
+        if qualifier[:1] == [_MARK]:
+            return by_name(qualifier[1])
+    return otherwise(leaf)

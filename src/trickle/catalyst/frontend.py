@@ -1,0 +1,196 @@
+"""From a user's query to Catalyst's optimised plan, with Spark's own analyser and optimiser.
+
+Everything runs in a copy of the user's session, with the settings recorded at creation, so that neither disturbs the other.
+Rules that would fold a table's data or statistics into the plan, or add what only serves execution, are switched off there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.catalyst.jvm import Jvm, items
+from trickle.errors import DefinitionError
+from trickle.model.reason import Reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Settings that change what a query means; they are recorded with the definition.
+RECORDED_SETTINGS: Final = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.cteRecursionLevelLimit",
+    "spark.sql.cteRecursionRowLimit",
+    "spark.sql.crossJoin.enabled",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.legacy.timeParserPolicy",
+)
+
+_OPTIMIZER: Final = "org.apache.spark.sql.catalyst.optimizer."
+_OPTIMISE_SETTINGS: Final = {
+    "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
+    "spark.databricks.delta.stats.skipping": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.maxMetadataStringLength": "1000",
+    # A limit pushed below a join or union is no longer beside its ORDER BY. Merged subqueries hide in a struct.
+    "spark.sql.optimizer.excludedRules": ",".join(
+        _OPTIMIZER + rule for rule in ("LimitPushDown", "LimitPushDownThroughWindow", "MergeScalarSubqueries")
+    ),
+}
+
+# Aggregates whose result depends on the order of rows: Trickle fixes an order, so they are not obstacles.
+ORDER_DEPENDENT: Final = frozenset(
+    {"First", "Last", "AnyValue", "CollectList", "CollectSet", "MaxBy", "MinBy", "Mode", "ListAgg"}
+)
+_TIME_HINT: Final = "Use mode='full' or 'auto', which recompute at each refresh, or keep the time in a table and join it."
+
+
+class Frontend:
+    """Analyses and optimises queries for one user session."""
+
+    def __init__(self, jvm: Jvm) -> None:
+        """Keep the user's session."""
+        self.jvm = jvm
+        self._user = jvm.spark._jsparkSession
+        self._modes = jvm.object("org.apache.spark.sql.execution.CommandExecutionMode")
+
+    def settings(self) -> dict[str, str]:
+        """Give the user's present settings that change what a query means."""
+        conf = self._user.conf()
+        return {k: str(conf.get(k)) for k in RECORDED_SETTINGS if conf.getOption(k).isDefined()}
+
+    def session(self, settings: Mapping[str, str], catalog: str, schema: str) -> Any:
+        """Copy the user's session and give it a definition's settings."""
+        copy = self._user.cloneSession()
+        for key, value in {**_OPTIMISE_SETTINGS, **settings}.items():
+            copy.conf().set(key, value)
+        copy.catalog().setCurrentCatalog(catalog)
+        copy.catalog().setCurrentDatabase(schema)
+        return copy
+
+    def analyse_sql(self, session: Any, query: str) -> Any:
+        """Give the analysed plan of a SQL query, executing nothing.
+
+        Raises:
+            DefinitionError: ``BAD_SQL`` with Spark's message and position, or ``NOT_A_QUERY``.
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            with self._active(session):
+                parsed = session.sessionState().sqlParser().parsePlan(query)
+                execution = session.sessionState().executePlan(parsed, self._modes.SKIP())
+                analysed = execution.analyzed()
+                session.sessionState().analyzer().checkAnalysis(analysed)
+        except PySparkException as error:
+            hint = "Correct the query; Spark's message says where."
+            raise DefinitionError("BAD_SQL", f"Spark cannot analyse the query: {error}", hint=hint) from error
+        if self._is_command(analysed):
+            text = f"{self.jvm.name(analysed)} is a command, not a query."
+            raise DefinitionError("NOT_A_QUERY", text, hint="Give a SELECT, VALUES, WITH or TABLE query.")
+        return analysed
+
+    def analyse_frame(self, frame: DataFrame) -> Any:
+        """Give the analysed plan of a DataFrame."""
+        return frame._jdf.queryExecution().analyzed()
+
+    def optimise(self, session: Any, analysed: Any) -> Any:
+        """Give Catalyst's optimised plan."""
+        with self._active(session):
+            return session.sessionState().optimizer().execute(analysed)
+
+    def views(self, analysed: Any) -> dict[str, str]:
+        """Give the name and text of each stored view that a query reads, those in subqueries too."""
+        found: dict[str, str] = {}
+
+        def look(plan: Any) -> None:
+            if self.jvm.name(plan) == "View" and not plan.isTempView():
+                found[plan.desc().identifier().quotedString()] = str(plan.desc().viewText().getOrElse(None))
+            for child in items(plan.children()):
+                look(child)
+            for inner in items(plan.subqueriesAll()) if self.jvm.contains(plan, "PLAN_EXPRESSION") else ():
+                look(inner)
+
+        look(analysed)
+        return found
+
+    def view_text(self, name: str) -> str | None:
+        """Give the present text of a stored view."""
+        parser = self._user.sessionState().sqlParser()
+        catalog = self._user.sessionState().catalog()
+        identifier = parser.parseTableIdentifier(name)
+        if not catalog.tableExists(identifier):
+            return None
+        return str(catalog.getTableMetadata(identifier).viewText().getOrElse(None))
+
+    def obstacles(self, analysed: Any) -> list[Reason]:
+        """Name what makes a query give other results at other times over the same data.
+
+        It looks at the analysed plan: the optimiser turns ``now()`` into a constant.
+        """
+        found: dict[str, Reason] = {}
+        if analysed.isStreaming():
+            text = "The query reads a stream."
+            found["stream"] = Reason("STREAMING_SOURCE", text, "Write the stream to a Delta table and read that.")
+        if self.jvm.contains(analysed, "CURRENT_LIKE") or not analysed.deterministic():
+            self._look(analysed, found)
+        return list(found.values())
+
+    def is_time_dependent(self, obstacles: list[Reason]) -> bool:
+        """Tell whether a result may change though no source does."""
+        return any(o.code in ("TIME_DEPENDENT", "NON_DETERMINISTIC") for o in obstacles)
+
+    def _look(self, plan: Any, found: dict[str, Reason]) -> None:
+        for expr in items(plan.expressions()):
+            self._look_at(expr, found)
+        for child in items(plan.children()):
+            self._look(child, found)
+
+    def _look_at(self, expr: Any, found: dict[str, Reason]) -> None:
+        name = self.jvm.name(expr)
+        children = list(items(expr.children()))
+        if self.jvm.contains(expr, "CURRENT_LIKE") and not any(self.jvm.contains(c, "CURRENT_LIKE") for c in children):
+            if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
+                shown = str(expr.prettyName())
+                text = f"{shown}() changes with the clock or the session, not with the data."
+                found[name] = Reason("TIME_DEPENDENT", text, _TIME_HINT)
+        elif not expr.deterministic() and all(c.deterministic() for c in children) and name not in ORDER_DEPENDENT:
+            if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
+                shown = str(expr.prettyName())
+                text = f"{shown}() gives other values at each run."
+                found[name] = Reason("NON_DETERMINISTIC", text, "Remove it, or use mode='full'.")
+        if self.jvm.contains(expr, "PLAN_EXPRESSION") and hasattr_plan(self.jvm, expr):
+            self._look(expr.plan(), found)
+        for child in children:
+            self._look_at(child, found)
+
+    def _is_command(self, plan: Any) -> bool:
+        return self.jvm.is_instance(plan, "org.apache.spark.sql.catalyst.plans.logical.Command")
+
+    @contextmanager
+    def _active(self, session: Any) -> Iterator[None]:
+        """Make a session the one whose settings Catalyst's rules read, in this thread."""
+        sessions = self.jvm.cls("org.apache.spark.sql.classic.SparkSession")
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(session)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
+
+
+def hasattr_plan(jvm: Jvm, expr: Any) -> bool:
+    """Tell whether an expression is itself a subquery."""
+    return jvm.name(expr) in ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "TableArgument")

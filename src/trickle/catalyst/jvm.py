@@ -1,0 +1,195 @@
+"""Reaching Catalyst by py4j: classes, Scala collections and the constructors that differ between Spark versions.
+
+A py4j call costs tens of microseconds and a class looked up by its dotted path a millisecond, so classes are kept.
+Everything that names a Catalyst constructor is here or in ``lower``: a new Spark version is a change to these files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_EXPR = "org.apache.spark.sql.catalyst.expressions."
+_PLANS = "org.apache.spark.sql.catalyst.plans."
+
+
+class Jvm:
+    """Catalyst as seen from Python, for one Spark session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Keep the gateway."""
+        self.spark = spark
+        self.gateway: Any = spark.sparkContext._gateway
+        self._classes: dict[str, Any] = {}
+        self._objects: dict[str, Any] = {}
+        self._longs: dict[int, Any] = {}
+        self.none = self.object("scala.None")
+        self.nil = self.object("scala.collection.immutable.Nil")
+        self._to_scala = self.cls("scala.jdk.javaapi.CollectionConverters")
+        self._new_id = self.object(_EXPR + "NamedExpression").newExprId
+        self._identifier = self.cls("org.apache.spark.sql.catalyst.FunctionIdentifier")
+        self._functions = self.object("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").builtin()
+        self._empty_metadata = self.object("org.apache.spark.sql.types.Metadata").empty()
+        self.no_hint = self.object(_PLANS + "logical.JoinHint").NONE()
+
+    # -- classes and Scala values
+
+    def cls(self, path: str) -> Any:
+        """Give a class by its dotted path."""
+        found = self._classes.get(path)
+        if found is None:
+            found = self.gateway.jvm
+            for part in path.split("."):
+                found = getattr(found, part)
+            self._classes[path] = found
+        return found
+
+    def object(self, path: str) -> Any:
+        """Give a Scala object (a singleton)."""
+        found = self._objects.get(path)
+        if found is None:
+            found = getattr(self.cls(path + "$"), "MODULE$")
+            self._objects[path] = found
+        return found
+
+    def seq(self, items: Iterable[Any]) -> Any:
+        """Make an immutable Scala Seq."""
+        return self._to_scala.asScala(self._list(items)).toSeq()
+
+    def _list(self, items: Iterable[Any]) -> Any:
+        java = self.cls("java.util.ArrayList")()
+        for item in items:
+            java.add(item)
+        return java
+
+    def some(self, value: Any) -> Any:
+        """Make a Scala Some, or None for Python's None."""
+        return self.none if value is None else self.cls("scala.Some")(value)
+
+    def name(self, node: Any) -> str:
+        """Give the simple class name of a JVM object."""
+        return str(node.getClass().getSimpleName())
+
+    # -- expressions
+
+    def new_id(self) -> Any:
+        """Make a fresh expression id."""
+        return self._new_id()
+
+    def alias(self, expr: Any, name: str) -> Any:
+        """Name an expression under a fresh id."""
+        return self.cls(_EXPR + "Alias")(expr, name, self.new_id(), self.nil, self.none, self.nil)
+
+    def attribute(self, name: str, data_type: Any) -> Any:
+        """Make a nullable attribute under a fresh id."""
+        make = self.cls(_EXPR + "AttributeReference")
+        return make(name, data_type, True, self._empty_metadata, self.new_id(), self.nil)  # noqa: FBT003
+
+    def literal(self, value: object, data_type: Any = None) -> Any:
+        """Make a constant: whole numbers are bigint, NULL takes the type given."""
+        make = self.object(_EXPR + "Literal")
+        if data_type is not None:
+            return make.create(value, data_type)
+        if isinstance(value, int) and not isinstance(value, bool):
+            # py4j sends a small number as Integer, which a bigint literal refuses: Spark's parser makes the Long.
+            known = self._longs.get(value)
+            if known is None:
+                known = self._longs[value] = make.fromSQL(f"{value}L")
+            return known
+        return make.apply(value)
+
+    def int_literal(self, value: int) -> Any:
+        """Make an INT constant, as limits need it."""
+        return self.object(_EXPR + "Literal").create(value, self.object("org.apache.spark.sql.types.IntegerType"))
+
+    def call(self, name: str, args: Sequence[Any], *, distinct: bool = False, where: Any = None) -> Any:
+        """Build a built-in function by its SQL name; an aggregate comes wrapped as aggregates must be."""
+        made = self._functions.lookupFunction(self._identifier(name), self.seq(args))
+        if where is not None or distinct or self.is_instance(made, _EXPR + "aggregate.AggregateFunction"):
+            return made.toAggregateExpression(distinct, self.some(where))
+        return made
+
+    def is_instance(self, value: Any, class_name: str) -> bool:
+        """Tell whether a JVM object is of a class or trait."""
+        return bool(self.cls("py4j.reflection.TypeUtil").isInstanceOf(class_name, value))
+
+    def equal(self, left: Any, right: Any, *, null_safe: bool) -> Any:
+        """Compare two expressions."""
+        return self.cls(_EXPR + ("EqualNullSafe" if null_safe else "EqualTo"))(left, right)
+
+    def conjunction(self, conditions: Sequence[Any]) -> Any:
+        """And the conditions together; None if there are none."""
+        result = None
+        for condition in conditions:
+            result = condition if result is None else self.cls(_EXPR + "And")(result, condition)
+        return result
+
+    def ascending(self, expr: Any) -> Any:
+        """Order by an expression, ascending, NULLs first."""
+        make = self.cls(_EXPR + "SortOrder")
+        return make(expr, self.object(_EXPR + "Ascending"), self.object(_EXPR + "NullsFirst"), self.nil)
+
+    def is_orderable(self, data_type: Any) -> bool:
+        """Tell whether values of a type can be sorted."""
+        return bool(self.object("org.apache.spark.sql.catalyst.expressions.RowOrdering").isOrderable(data_type))
+
+    def contains(self, node: Any, pattern: str) -> bool:
+        """Tell whether a tree contains a node of a Catalyst tree pattern."""
+        patterns = self.object("org.apache.spark.sql.catalyst.trees.TreePattern")
+        return bool(node.containsPattern(getattr(patterns, pattern)()))
+
+    def rename(self, exprs: Sequence[Any], renaming: Sequence[tuple[Any, Any]]) -> list[Any]:
+        """Replace attributes in expressions by others, all in one call to the JVM."""
+        if not exprs or not renaming:
+            return list(exprs)
+        wrapped = self.project([self.alias(e, "e") for e in exprs], self.one_row())
+        renamed = wrapped.rewriteAttrs(self.attribute_map(renaming)).projectList()
+        return [renamed.apply(i).child() for i in range(len(exprs))]
+
+    def attribute_map(self, renaming: Sequence[tuple[Any, Any]]) -> Any:
+        """Make a Catalyst map from attribute to attribute."""
+        pair = self.cls("scala.Tuple2")
+        return self.object(_EXPR + "AttributeMap").apply(self.seq(pair(a, b) for a, b in renaming))
+
+    # -- plans
+
+    def plan(self, name: str, *args: Any) -> Any:
+        """Build a logical plan node."""
+        return self.cls(_PLANS + "logical." + name)(*args)
+
+    def one_row(self) -> Any:
+        """Give the relation of one row and no columns."""
+        return self.plan("OneRowRelation")
+
+    def frame(self, plan: Any) -> DataFrame:
+        """Give a logical plan as a DataFrame of the user's session."""
+        from pyspark.sql import DataFrame as SparkFrame
+
+        session = self.spark._jsparkSession
+        return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
+
+    def project(self, named: Sequence[Any], child: Any) -> Any:
+        """Build a Project."""
+        return self.plan("Project", self.seq(named), child)
+
+    def join_type(self, name: str) -> Any:
+        """Give a join type that carries no data."""
+        return self.object(_PLANS + name)
+
+    def broadcast_hint(self, side: str | None) -> Any:
+        """Hint that one side of a join is small."""
+        if side is None:
+            return self.no_hint
+        strategy = self.object(_PLANS + "logical.BROADCAST")
+        hint = self.some(self.plan("HintInfo", self.some(strategy)))
+        left, right = (hint, self.none) if side == "left" else (self.none, hint)
+        return self.plan("JoinHint", left, right)
+
+
+def items(seq: Any) -> Iterator[Any]:
+    """Iterate over a Scala Seq by index: a py4j iterator costs a hundred times more."""
+    for i in range(seq.size()):
+        yield seq.apply(i)

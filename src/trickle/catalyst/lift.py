@@ -1,0 +1,471 @@
+"""From Catalyst's optimised plan to the plan language: one function for each kind of node, listed in ``LIFTERS``.
+
+What cannot be maintained is noted as an obstacle by name, and lifting goes on where it can, so that a user hears of all
+obstacles at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.expr import Call, Col, Column, Expr, KeyPair, Lit, Opaque, Output, new_column, passthrough
+from trickle.algebra.plan import (
+    Aggregate,
+    Empty,
+    Expand,
+    Filter,
+    InnerJoin,
+    Loop,
+    LoopRef,
+    OuterJoin,
+    Plan,
+    Project,
+    RowWise,
+    Scan,
+    SemiJoin,
+    TopK,
+    Union,
+    Values,
+    Window,
+)
+from trickle.catalyst.jvm import Jvm, items
+from trickle.model.reason import Reason
+
+if TYPE_CHECKING:
+    from trickle.tables.contract import SourceTable
+
+ResolveLeaf = Callable[[Any], "SourceTable | None"]
+
+_keys = itertools.count(1)
+
+
+class Lift:
+    """One walk over one optimised plan.
+
+    Attributes:
+        sources: The sources met, by name.
+        obstacles: What stands against maintaining the query by its changes.
+    """
+
+    def __init__(self, jvm: Jvm, resolve_leaf: ResolveLeaf) -> None:
+        """Start. ``resolve_leaf`` gives the source behind a leaf, None for constant rows, or raises."""
+        self.jvm = jvm
+        self.sources: dict[str, SourceTable] = {}
+        self.obstacles: list[Reason] = []
+        self._resolve_leaf = resolve_leaf
+        self._columns: dict[int, Column] = {}
+
+    def plan(self, node: Any) -> Plan:
+        """Lift a node and all below it."""
+        name = self.jvm.name(node)
+        lifter = LIFTERS.get(name)
+        if lifter is not None:
+            return lifter(self, node)
+        if node.children().size() == 0:
+            return self._leaf(node)
+        text = f"{name} is an operator that Trickle does not know."
+        self.obstacle("UNSUPPORTED_OPERATOR", text, "Rewrite the query without it, or use mode='full'.")
+        return Empty(self.columns(node.output()))
+
+    def obstacle(self, code: str, text: str, hint: str) -> None:
+        """Note what stands against maintaining the query."""
+        reason = Reason(code, text, hint)
+        if reason not in self.obstacles:
+            self.obstacles.append(reason)
+
+    # -- columns and expressions
+
+    def column(self, attribute: Any) -> Column:
+        """Give the column of a Catalyst attribute."""
+        id_ = int(attribute.exprId().id())
+        known = self._columns.get(id_)
+        if known is None:
+            data_type = attribute.dataType()
+            orderable = self.jvm.is_orderable(data_type)
+            known = Column(id_, attribute.name(), data_type.catalogString(), orderable, attribute)
+            self._columns[id_] = known
+        return known
+
+    def columns(self, attributes: Any) -> tuple[Column, ...]:
+        """Give the columns of a sequence of attributes."""
+        return tuple(self.column(a) for a in items(attributes))
+
+    def expr(self, expr: Any) -> Expr:
+        """Lift an expression: a plain column as such, anything else as an opaque handle."""
+        if self.jvm.name(expr) == "AttributeReference":
+            return Col(self.column(expr))
+        refs = frozenset(int(a.exprId().id()) for a in items(expr.references().toSeq()))
+        return Opaque(next(_keys), refs, expr.toString(), expr)
+
+    def exprs(self, seq: Any) -> tuple[Expr, ...]:
+        """Lift a sequence of expressions."""
+        return tuple(self.expr(e) for e in items(seq))
+
+    def output(self, named: Any) -> Output:
+        """Lift a named expression."""
+        if self.jvm.name(named) == "Alias":
+            expr = self.expr(named.child())
+            return Output(self.column(named.toAttribute()), expr)
+        column = self.column(named)
+        return Output(column, Col(column))
+
+    def outputs(self, seq: Any) -> tuple[Output, ...]:
+        """Lift a sequence of named expressions."""
+        return tuple(self.output(n) for n in items(seq))
+
+    def conjuncts(self, condition: Any) -> list[Any]:
+        """Split a condition at its ANDs."""
+        if self.jvm.name(condition) == "And":
+            return self.conjuncts(condition.left()) + self.conjuncts(condition.right())
+        return [condition]
+
+    # -- subqueries: each uncorrelated scalar subquery becomes a join with its one-row result
+
+    def without_subqueries(self, exprs: list[Any], child: Plan) -> tuple[list[Any], Plan]:
+        """Replace scalar subqueries in expressions by columns joined to the child."""
+        joined = [child]
+        done = [self._replace_subqueries(e, joined) for e in exprs]
+        return done, joined[0]
+
+    def _replace_subqueries(self, expr: Any, joined: list[Plan]) -> Any:
+        if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
+            return expr
+        name = self.jvm.name(expr)
+        if name == "ScalarSubquery":
+            attribute = self.jvm.attribute("subquery", expr.dataType())
+            joined[0] = InnerJoin(joined[0], self._one_row(expr.plan(), self.column(attribute)), small="right")
+            return attribute
+        if name in ("Exists", "ListQuery", "InSubquery", "LateralSubquery", "DynamicPruningSubquery"):
+            text = f"A subquery stands where Spark leaves it as an expression ({name})."
+            self.obstacle("UNSUPPORTED_SUBQUERY", text, "Move it to WHERE, or write it as a join.")
+            return expr
+        children = [self._replace_subqueries(c, joined) for c in items(expr.children())]
+        return expr.withNewChildren(self.jvm.seq(children))
+
+    def _one_row(self, node: Any, value: Column) -> Plan:
+        """Give a subquery's value as exactly one row: NULL if it has no row, an error if it has two."""
+        if self._is_exists_probe(node):
+            # Spark writes an uncorrelated EXISTS as `(SELECT 1 … LIMIT 1) IS NOT NULL`.
+            return self._exists_probe(node, value)
+        plan = self.plan(node)
+        inner = plan.columns[0]
+        if _has_exactly_one_row(plan):
+            return Project((Output(value, Col(inner)),), plan)
+        count = new_column("n", "bigint")
+        found = new_column("value", value.type)
+        counted = Aggregate(
+            (),
+            (Output(count, Call("count", (Lit(1),))), Output(found, Call("first", (Col(inner),)))),
+            plan,
+        )
+        return Project((Output(value, single_value(count, found, value)),), counted)
+
+    def _is_exists_probe(self, node: Any) -> bool:
+        if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
+            return False
+        below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
+        if self.jvm.name(below) != "Project":
+            return False
+        only = below.projectList().apply(0)
+        return bool(self.jvm.name(only) == "Alias" and self.jvm.name(only.child()) == "Literal")
+
+    def _exists_probe(self, node: Any, value: Column) -> Plan:
+        below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
+        literal = self.expr(below.projectList().apply(0).child())
+        plan = self.plan(below.child())
+        count = new_column("n", "bigint")
+        counted = Aggregate((), (Output(count, Call("count", (Lit(1),))),), plan)
+        found = Call("if", (Call(">", (Col(count), Lit(0))), literal, Lit(None, like=value)))
+        return Project((Output(value, found),), counted)
+
+    # -- leaves
+
+    def _leaf(self, node: Any) -> Plan:
+        columns = self.columns(node.output())
+        source = self._resolve_leaf(node)
+        if source is None:
+            return Values(columns, node, str(node.nodeName()))
+        self.sources[source.name] = source
+        return Scan(source.name, columns)
+
+
+def single_value(count: Column, found: Column, like: Column) -> Expr:
+    """Give a scalar subquery's value, and an error if it had more than one row."""
+    message = Lit("SCALAR_SUBQUERY_TOO_MANY_ROWS: a scalar subquery of a stream table returned more than one row")
+    fail = Call("raise_error", (message,))
+    return Call("if", (Call(">", (Col(count), Lit(1))), Call("coalesce", (Lit(None, like=like), fail)), Col(found)))
+
+
+def _has_exactly_one_row(plan: Plan) -> bool:
+    while isinstance(plan, Project):
+        plan = plan.child
+    return isinstance(plan, Aggregate) and not plan.keys
+
+
+def _same_columns(plan: Plan, columns: tuple[Column, ...]) -> Plan:
+    return plan if plan.columns == columns else Project(passthrough(columns), plan)
+
+
+def _lift_project(lift: Lift, node: Any) -> Plan:
+    named, child = lift.without_subqueries(list(items(node.projectList())), lift.plan(node.child()))
+    return Project(tuple(lift.output(n) for n in named), child)
+
+
+def _lift_filter(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    (condition,), joined = lift.without_subqueries([node.condition()], child)
+    return _same_columns(Filter(lift.expr(condition), joined), child.columns)
+
+
+def _lift_aggregate(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    named = list(items(node.aggregateExpressions()))
+    grouping = list(items(node.groupingExpressions()))
+    if not lift.jvm.contains(node, "PLAN_EXPRESSION"):
+        return _aggregate(lift, grouping, named, child)
+    if not grouping:
+        return _lift_global_aggregate_with_subqueries(lift, named, child)
+    done, joined = lift.without_subqueries(named + grouping, child)
+    plain = _aggregate(lift, done[len(named) :], done[: len(named)], joined)
+    extra = tuple(Col(c) for c in joined.columns if c.id not in child.ids)
+    return Aggregate((*plain.keys, *extra), plain.outputs, joined)
+
+
+def _aggregate(lift: Lift, grouping: list[Any], named: list[Any], child: Plan) -> Aggregate:
+    """Build an aggregate in which an output that is a key is that key's very expression."""
+    keys = tuple(lift.expr(g) for g in grouping)
+    computed = [(g, k) for g, k in zip(grouping, keys, strict=True) if isinstance(k, Opaque)]
+
+    def output(one: Any) -> Output:
+        lifted = lift.output(one)
+        if isinstance(lifted.expr, Opaque):
+            for expr, key in computed:
+                if one.child().semanticEquals(expr):
+                    return Output(lifted.column, key)
+        return lifted
+
+    return Aggregate(keys, tuple(output(n) for n in named), child)
+
+
+def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: Plan) -> Plan:
+    """Aggregate first, then combine with subqueries: a join below would lose the one row of an empty input."""
+    found: list[Output] = []
+    below = [child]
+
+    def extract(expr: Any) -> Any:
+        if lift.jvm.name(expr) == "AggregateExpression":
+            inner = lift._replace_subqueries(expr, below)
+            attribute = lift.jvm.attribute("agg", inner.dataType())
+            found.append(Output(lift.column(attribute), lift.expr(inner)))
+            return attribute
+        if expr.children().size() == 0:
+            return expr
+        return expr.withNewChildren(lift.jvm.seq([extract(c) for c in items(expr.children())]))
+
+    outer = [extract(n) for n in named]
+    aggregate = Aggregate((), tuple(found), below[0])
+    done, joined = lift.without_subqueries(outer, aggregate)
+    return Project(tuple(lift.output(n) for n in done), joined)
+
+
+def _lift_window(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    named, joined = lift.without_subqueries(list(items(node.windowExpressions())), child)
+    window = Window(
+        tuple(lift.output(n) for n in named), lift.exprs(node.partitionSpec()), lift.exprs(node.orderSpec()), joined
+    )
+    return _same_columns(window, (*child.columns, *(o.column for o in window.functions)))
+
+
+def _lift_window_group_limit(lift: Lift, node: Any) -> Plan:
+    """A hint that a filter above keeps only the first ranks: the filter alone says the same."""
+    return lift.plan(node.child())
+
+
+_OUTER: Final = {"LeftOuter": "left", "RightOuter": "right", "FullOuter": "full"}
+
+
+def _lift_join(lift: Lift, node: Any) -> Plan:
+    left, right = lift.plan(node.left()), lift.plan(node.right())
+    keys: list[KeyPair] = []
+    residual: list[Expr] = []
+    width = left.columns
+    if node.condition().isDefined():
+        parts, left = lift.without_subqueries(lift.conjuncts(node.condition().get()), left)
+        for part in parts:
+            _sort_condition(lift, part, left.ids, right.ids, keys, residual)
+    kind = node.joinType()
+    name = lift.jvm.name(kind).removesuffix("$")
+    args = (left, right, tuple(keys), tuple(residual))
+    if name in ("Inner", "Cross"):
+        return _same_columns(InnerJoin(*args), (*width, *right.columns))
+    if name in _OUTER:
+        outer = OuterJoin(*args, kind=_OUTER[name])  # type: ignore[arg-type]
+        return _same_columns(outer, (*width, *right.columns))
+    if name == "LeftSingle":
+        return _same_columns(_single_join(OuterJoin(*args)), (*width, *right.columns))
+    if name in ("LeftSemi", "LeftAnti"):
+        return _same_columns(SemiJoin(*args, kind="semi" if name == "LeftSemi" else "anti"), width)
+    if name == "ExistenceJoin":
+        flag = lift.column(kind.exists())
+        return _same_columns(SemiJoin(*args, kind="existence", flag=flag), (*width, flag))
+    lift.obstacle("UNSUPPORTED_OPERATOR", f"A join of kind {name} is not known.", "Use mode='full'.")
+    return Empty(lift.columns(node.output()))
+
+
+def _sort_condition(
+    lift: Lift, part: Any, left: frozenset[int], right: frozenset[int], keys: list[KeyPair], residual: list[Expr]
+) -> None:
+    """Tell equalities between the sides from other conditions."""
+    name = lift.jvm.name(part)
+    if name in ("EqualTo", "EqualNullSafe"):
+        a, b = lift.expr(part.left()), lift.expr(part.right())
+        safe = name == "EqualNullSafe"
+        if a.refs and b.refs and a.refs <= left and b.refs <= right:
+            keys.append(KeyPair(a, b, safe))
+            return
+        if a.refs and b.refs and a.refs <= right and b.refs <= left:
+            keys.append(KeyPair(b, a, safe))
+            return
+    residual.append(lift.expr(part))
+
+
+def _single_join(join: OuterJoin) -> Plan:
+    """A correlated scalar subquery: at most one partner. Two partners of a row that is there are an error.
+
+    ``L single join R -> L left join (R grouped by key, with a count)``, the count looked at after the join, so that
+    duplicates nobody asks for do no harm.
+    """
+    key_columns = tuple(new_column(f"k{i}") for i, _ in enumerate(join.keys))
+    keyed = Project(
+        (*passthrough(join.right.columns), *(Output(c, k.right) for c, k in zip(key_columns, join.keys, strict=True))),
+        join.right,
+    )
+    count = new_column("n", "bigint")
+    found = {c: new_column(c.name, c.type) for c in join.right.columns}
+    grouped = Aggregate(
+        tuple(Col(c) for c in key_columns),
+        (
+            *passthrough(key_columns),
+            Output(count, Call("count", (Lit(1),))),
+            *(Output(new, Call("first", (Col(c),))) for c, new in found.items()),
+        ),
+        keyed,
+    )
+    pairs = tuple(KeyPair(k.left, Col(c), k.null_safe) for k, c in zip(join.keys, key_columns, strict=True))
+    joined = OuterJoin(join.left, grouped, pairs, join.residual)
+    values = (Output(c, single_value(count, new, c)) for c, new in found.items())
+    return Project((*passthrough(join.left.columns), *values), joined)
+
+
+def _lift_generate(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    given = lift.columns(node.generatorOutput())
+    # EXCEPT ALL and INTERSECT ALL generate columns under the very ids they read, so what is made gets ids of its own.
+    made = tuple(new_column(c.name, c.type, orderable=c.orderable, handle=c.handle) for c in given)
+    refs = frozenset(int(a.exprId().id()) for a in items(node.generator().references().toSeq()))
+    generate = RowWise(made, child, f"Generate {node.generator().toString()}", refs, node)
+    by_id = {c.id: Output(c, Col(m)) for c, m in zip(given, made, strict=True)}
+    wanted = lift.columns(node.output())
+    return Project(tuple(by_id.get(c.id, Output(c, Col(c))) for c in wanted), generate)
+
+
+def _lift_eval_udf(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    refs = frozenset(int(a.exprId().id()) for u in items(node.udfs()) for a in items(u.references().toSeq()))
+    return RowWise(lift.columns(node.resultAttrs()), child, f"{lift.jvm.name(node)} {node.udfs().toString()}", refs, node)
+
+
+def _lift_expand(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    # Expand may hand a column on under its own id; its output gets ids of its own at lowering either way.
+    return Expand(tuple(lift.exprs(p) for p in items(node.projections())), lift.columns(node.output()), child)
+
+
+def _lift_union(lift: Lift, node: Any) -> Plan:
+    return Union(tuple(lift.plan(c) for c in items(node.children())), lift.columns(node.output()))
+
+
+def _lift_child(lift: Lift, node: Any) -> Plan:
+    """Sorting and repartitioning change no rows; a table keeps no order."""
+    return lift.plan(node.child())
+
+
+def _lift_limit(lift: Lift, node: Any) -> Plan:
+    """ORDER BY … LIMIT [OFFSET]: a chain of limits and offsets over a sort."""
+    limit: int | None = None
+    offset = 0
+    below = node
+    # From the outside in: a limit seen inside an offset counts the offset's rows too.
+    while lift.jvm.name(below) in ("GlobalLimit", "LocalLimit", "Offset"):
+        expr = below.offsetExpr() if lift.jvm.name(below) == "Offset" else below.limitExpr()
+        number = int(expr.eval(None))
+        if lift.jvm.name(below) == "Offset":
+            offset += number
+        else:
+            limit = number - offset if limit is None else min(limit, max(number - offset, 0))
+        below = below.child()
+    projects = []
+    while lift.jvm.name(below) == "Project":
+        projects.append(below)
+        below = below.child()
+    if lift.jvm.name(below) != "Sort":
+        lift.obstacle(
+            "LIMIT_WITHOUT_ORDER",
+            "LIMIT without ORDER BY may keep any rows.",
+            "Add ORDER BY beside the LIMIT, or use mode='full'.",
+        )
+        return lift.plan(node.child())
+    child = lift.plan(below.child())
+    order = tuple(
+        (*lift.exprs(below.order()), *(Col(c) for c in child.columns if c.orderable)),
+    )
+    plan: Plan = TopK(order, limit, offset, child)
+    for project in reversed(projects):
+        plan = Project(lift.outputs(project.projectList()), plan)
+    return plan
+
+
+def _lift_sample(lift: Lift, node: Any) -> Plan:
+    lift.obstacle("TABLESAMPLE", "TABLESAMPLE picks other rows at each run.", "Remove it, or use mode='full'.")
+    return lift.plan(node.child())
+
+
+def _lift_loop(lift: Lift, node: Any) -> Plan:
+    anchor, step = lift.plan(node.anchor()), lift.plan(node.recursion())
+    depth = node.maxDepth()
+    limit = int(depth.get()) if depth.isDefined() else -1
+    return Loop(int(node.id()), anchor, step, lift.columns(node.output()), limit)
+
+
+def _lift_loop_ref(lift: Lift, node: Any) -> Plan:
+    return LoopRef(int(node.loopId()), lift.columns(node.output()))
+
+
+LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
+    "Project": _lift_project,
+    "Filter": _lift_filter,
+    "Aggregate": _lift_aggregate,
+    "Window": _lift_window,
+    "WindowGroupLimit": _lift_window_group_limit,
+    "Join": _lift_join,
+    "Generate": _lift_generate,
+    "BatchEvalPython": _lift_eval_udf,
+    "ArrowEvalPython": _lift_eval_udf,
+    "Expand": _lift_expand,
+    "Union": _lift_union,
+    "Sort": _lift_child,
+    "Repartition": _lift_child,
+    "RepartitionByExpression": _lift_child,
+    "RebalancePartitions": _lift_child,
+    "CollectMetrics": _lift_child,
+    "SubqueryAlias": _lift_child,
+    "GlobalLimit": _lift_limit,
+    "LocalLimit": _lift_limit,
+    "Offset": _lift_limit,
+    "Sample": _lift_sample,
+    "UnionLoop": _lift_loop,
+    "UnionLoopRef": _lift_loop_ref,
+}

@@ -1,0 +1,328 @@
+"""From the plan language back to Catalyst: one function for each kind of node, listed in ``LOWERERS``.
+
+Every lowered node gets expression ids of its own, so a plan may be used many times in one tree (as change plans do) and
+never meets itself. A user's expression is carried over by renaming its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.expr import Call, Col, Column, Expr, Lit, Opaque, Output
+from trickle.algebra.plan import (
+    Aggregate,
+    Empty,
+    Expand,
+    Filter,
+    InnerJoin,
+    Join,
+    Loop,
+    LoopRef,
+    OuterJoin,
+    Plan,
+    Project,
+    RowWise,
+    Scan,
+    SemiJoin,
+    Shared,
+    TopK,
+    Union,
+    Values,
+    When,
+    Window,
+)
+from trickle.catalyst.jvm import Jvm, items
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Gives the DataFrame behind a scan or a shared result.
+Leaf = Callable[[Plan], "DataFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A Catalyst plan, and the attribute that carries each of our columns."""
+
+    plan: Any
+    attributes: Mapping[int, Any]
+
+    def named(self, columns: Iterable[Column]) -> list[Any]:
+        """Give the attributes of some columns."""
+        return [self.attributes[c.id] for c in columns]
+
+
+class Lower:
+    """Builds Catalyst plans for one set of leaves."""
+
+    def __init__(self, jvm: Jvm, leaf: Leaf) -> None:
+        """Start with the function that gives the DataFrame of a leaf."""
+        self.jvm = jvm
+        self.leaf = leaf
+        self._handles: dict[int, Any] = {}
+        self.loops: dict[int, Any] = {}
+
+    def frame(self, plan: Plan) -> DataFrame:
+        """Give a plan as a DataFrame with its columns' names."""
+        lowered = self.lower(plan)
+        return self.jvm.frame(self.jvm.project(lowered.named(plan.columns), lowered.plan))
+
+    def lower(self, plan: Plan) -> Lowered:
+        """Lower a node and all below it."""
+        for column in plan.columns:
+            if column.handle is not None:
+                self._handles.setdefault(column.id, column.handle)
+        return LOWERERS[type(plan)](self, plan)
+
+    # -- expressions
+
+    def exprs(self, exprs: Sequence[Expr], inputs: Sequence[Lowered]) -> list[Any]:
+        """Lower expressions over inputs; all opaque ones are renamed in one call."""
+        opaque: dict[int, Opaque] = {}
+
+        def collect(expr: Expr | None) -> None:
+            if isinstance(expr, Opaque):
+                opaque[expr.key] = expr
+            elif isinstance(expr, Call):
+                for arg in expr.args:
+                    collect(arg)
+                collect(expr.where)
+
+        for expr in exprs:
+            collect(expr)
+        attributes = {k: v for i in inputs for k, v in i.attributes.items()}
+        found = list(opaque.values())
+        refs = sorted(frozenset[int]().union(*(o.refs for o in found)))
+        renaming = [(self._handles[r], attributes[r]) for r in refs]
+        renamed = self.jvm.rename([o.handle for o in found], renaming)
+        done = dict(zip((o.key for o in found), renamed, strict=True))
+        return [self._expr(e, attributes, done) for e in exprs]
+
+    def _expr(self, expr: Expr, attributes: Mapping[int, Any], done: Mapping[int, Any]) -> Any:
+        match expr:
+            case Col(column):
+                return attributes[column.id]
+            case Lit(value, like):
+                if like is None:
+                    return self.jvm.literal(value)
+                return self.jvm.literal(value, self._type(like))
+            case Opaque(key):
+                return done[key]
+            case Call(name, args, distinct, where):
+                condition = None if where is None else self._expr(where, attributes, done)
+                made = [self._expr(a, attributes, done) for a in args]
+                return self.jvm.call(name, made, distinct=distinct, where=condition)
+
+    def _type(self, column: Column) -> Any:
+        handle = column.handle if column.handle is not None else self._handles.get(column.id)
+        if handle is not None:
+            return handle.dataType()
+        parser = self.jvm.cls("org.apache.spark.sql.types.DataType")
+        return parser.fromDDL(column.type)
+
+    def named(self, outputs: Sequence[Output], inputs: Sequence[Lowered]) -> tuple[list[Any], dict[int, Any]]:
+        """Lower named expressions; give them and the attribute of each column."""
+        exprs = self.exprs([o.expr for o in outputs], inputs)
+        made: list[Any] = []
+        attributes: dict[int, Any] = {}
+        used: set[int] = set()
+        for output, expr in zip(outputs, exprs, strict=True):
+            if isinstance(output.expr, Col) and output.is_passthrough and output.column.id not in used:
+                made.append(expr)
+                attributes[output.column.id] = expr
+            else:
+                alias = self.jvm.alias(expr, output.column.name)
+                made.append(alias)
+                attributes[output.column.id] = alias.toAttribute()
+            used.add(output.column.id)
+        return made, attributes
+
+    def condition(self, join: Join, left: Lowered, right: Lowered) -> Any:
+        """Lower a join's condition; None if it has none."""
+        lefts = self.exprs([k.left for k in join.keys], [left])
+        rights = self.exprs([k.right for k in join.keys], [right])
+        safe = [k.null_safe for k in join.keys]
+        equal = [self.jvm.equal(a, b, null_safe=s) for a, b, s in zip(lefts, rights, safe, strict=True)]
+        return self.jvm.conjunction([*equal, *self.exprs(join.residual, [left, right])])
+
+
+def _lower_leaf(lower: Lower, plan: Plan) -> Lowered:
+    columns = plan.columns
+    relation, attributes = _fresh(lower.leaf(plan)._jdf.queryExecution().analyzed(), lower.jvm)
+    by_name = {a.name(): a for a in attributes}
+    return Lowered(relation, {c.id: by_name[c.name] for c in columns})
+
+
+def _lower_shared(lower: Lower, plan: Plan) -> Lowered:
+    # A shared result may hold two columns of one name, so they go by position.
+    relation, attributes = _fresh(lower.leaf(plan)._jdf.queryExecution().analyzed(), lower.jvm)
+    return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
+
+
+def _fresh(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
+    """Give a relation under new expression ids."""
+    while jvm.name(relation) in ("SubqueryAlias", "View"):
+        relation = relation.child()
+    if jvm.name(relation) in ("LogicalRelation", "LocalRelation", "LogicalRDD", "InMemoryRelation", "LogicalQueryStage"):
+        relation = relation.newInstance()
+        return relation, list(items(relation.output()))
+    named = [jvm.alias(a, a.name()) for a in items(relation.output())]
+    return jvm.project(named, relation), [n.toAttribute() for n in named]
+
+
+def _lower_values(lower: Lower, plan: Values) -> Lowered:
+    relation, attributes = _fresh(plan.handle, lower.jvm)
+    return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
+
+
+def _lower_empty(lower: Lower, plan: Empty) -> Lowered:
+    fresh = [lower.jvm.attribute(c.name, lower._type(c)) for c in plan.columns]
+    relation = lower.jvm.plan("LocalRelation", lower.jvm.seq(fresh), lower.jvm.nil, False, lower.jvm.none)  # noqa: FBT003
+    return Lowered(relation, dict(zip((c.id for c in plan.columns), fresh, strict=True)))
+
+
+def _lower_when(lower: Lower, plan: When) -> Lowered:
+    return lower.lower(plan.child)
+
+
+def _lower_filter(lower: Lower, plan: Filter) -> Lowered:
+    child = lower.lower(plan.child)
+    (condition,) = lower.exprs([plan.condition], [child])
+    return Lowered(lower.jvm.plan("Filter", condition, child.plan), child.attributes)
+
+
+def _lower_project(lower: Lower, plan: Project) -> Lowered:
+    child = lower.lower(plan.child)
+    named, attributes = lower.named(plan.outputs, [child])
+    return Lowered(lower.jvm.project(named, child.plan), attributes)
+
+
+def _join(lower: Lower, plan: Join, left: Lowered, right: Lowered, kind: Any) -> Any:
+    condition = lower.condition(plan, left, right)
+    hint = lower.jvm.broadcast_hint(plan.small)
+    return lower.jvm.plan("Join", left.plan, right.plan, kind, lower.jvm.some(condition), hint)
+
+
+def _lower_inner_join(lower: Lower, plan: InnerJoin) -> Lowered:
+    left, right = lower.lower(plan.left), lower.lower(plan.right)
+    joined = _join(lower, plan, left, right, lower.jvm.join_type("Inner"))
+    return Lowered(joined, {**left.attributes, **right.attributes})
+
+
+_OUTER: Final = {"left": "LeftOuter", "right": "RightOuter", "full": "FullOuter"}
+
+
+def _lower_outer_join(lower: Lower, plan: OuterJoin) -> Lowered:
+    left, right = lower.lower(plan.left), lower.lower(plan.right)
+    joined = _join(lower, plan, left, right, lower.jvm.join_type(_OUTER[plan.kind]))
+    # The padded side's attributes are nullable above the join, so they are taken from the join itself.
+    given = {a.exprId().id(): a for a in items(joined.output())}
+    return Lowered(joined, {k: given[a.exprId().id()] for s in (left, right) for k, a in s.attributes.items()})
+
+
+def _lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
+    left, right = lower.lower(plan.left), lower.lower(plan.right)
+    attributes = dict(left.attributes)
+    if plan.flag is None:
+        kind = lower.jvm.join_type("LeftSemi" if plan.kind == "semi" else "LeftAnti")
+    else:
+        boolean = lower.jvm.object("org.apache.spark.sql.types.BooleanType")
+        flag = lower.jvm.attribute(plan.flag.name, boolean).withNullability(False)  # noqa: FBT003
+        attributes[plan.flag.id] = flag
+        kind = lower.jvm.cls("org.apache.spark.sql.catalyst.plans.ExistenceJoin")(flag)
+    return Lowered(_join(lower, plan, left, right, kind), attributes)
+
+
+def _lower_aggregate(lower: Lower, plan: Aggregate) -> Lowered:
+    child = lower.lower(plan.child)
+    keys = lower.exprs(plan.keys, [child])
+    named, attributes = lower.named(plan.outputs, [child])
+    seq = lower.jvm.seq
+    return Lowered(lower.jvm.plan("Aggregate", seq(keys), seq(named), child.plan, lower.jvm.none), attributes)
+
+
+def _lower_window(lower: Lower, plan: Window) -> Lowered:
+    child = lower.lower(plan.child)
+    named, made = lower.named(plan.functions, [child])
+    seq = lower.jvm.seq
+    partition = seq(lower.exprs(plan.partition, [child]))
+    order = seq(lower.exprs(plan.order, [child]))
+    node = lower.jvm.plan("Window", seq(named), partition, order, child.plan, lower.jvm.none)
+    return Lowered(node, {**child.attributes, **made})
+
+
+def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
+    child = lower.lower(plan.child)
+    fresh = {c.id: c.handle.newInstance() for c in plan.made}
+    renaming = [(lower._handles[r], child.attributes[r]) for r in sorted(plan.refs)]
+    node = plan.handle
+    if lower.jvm.name(node) == "Generate":
+        (generator,) = lower.jvm.rename([node.generator()], renaming)
+        made = lower.jvm.seq(fresh.values())
+        nil, none = lower.jvm.nil, lower.jvm.none
+        node = lower.jvm.plan("Generate", generator, nil, node.outer(), none, made, child.plan)
+    else:
+        renaming += [(c.handle, fresh[c.id]) for c in plan.made]
+        node = node.rewriteAttrs(lower.jvm.attribute_map(renaming)).withNewChildren(lower.jvm.seq([child.plan]))
+    return Lowered(node, {**child.attributes, **fresh})
+
+
+def _lower_expand(lower: Lower, plan: Expand) -> Lowered:
+    child = lower.lower(plan.child)
+    flat = lower.exprs([e for p in plan.projections for e in p], [child])
+    width = len(plan.made)
+    rows = [lower.jvm.seq(flat[i : i + width]) for i in range(0, len(flat), width)]
+    fresh = [
+        c.handle.newInstance() if c.handle is not None else lower.jvm.attribute(c.name, flat[i].dataType())
+        for i, c in enumerate(plan.made)
+    ]
+    node = lower.jvm.plan("Expand", lower.jvm.seq(rows), lower.jvm.seq(fresh), child.plan)
+    return Lowered(node, dict(zip((c.id for c in plan.made), fresh, strict=True)))
+
+
+def _lower_union(lower: Lower, plan: Union) -> Lowered:
+    children = []
+    for child in plan.children:
+        lowered = lower.lower(child)
+        named = [lower.jvm.alias(a, c.name) for a, c in zip(lowered.named(child.columns), plan.columns, strict=True)]
+        children.append(lower.jvm.project(named, lowered.plan))
+    node = lower.jvm.plan("Union", lower.jvm.seq(children), False, False)  # noqa: FBT003
+    return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
+
+
+def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
+    child = lower.lower(plan.child)
+    jvm = lower.jvm
+    exprs = lower.exprs(plan.order, [child])
+    order = [e if jvm.name(e) == "SortOrder" else jvm.ascending(e) for e in exprs]
+    node = jvm.plan("Sort", jvm.seq(order), True, child.plan, jvm.none)  # noqa: FBT003
+    if plan.limit is not None:
+        bound = jvm.int_literal(plan.limit + plan.offset)
+        node = jvm.plan("GlobalLimit", bound, jvm.plan("LocalLimit", bound, node))
+    if plan.offset:
+        node = jvm.plan("Offset", jvm.int_literal(plan.offset), node)
+    return Lowered(node, child.attributes)
+
+
+LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
+    Scan: _lower_leaf,
+    Shared: _lower_shared,
+    LoopRef: _lower_shared,
+    Values: _lower_values,
+    Empty: _lower_empty,
+    When: _lower_when,
+    Filter: _lower_filter,
+    Project: _lower_project,
+    InnerJoin: _lower_inner_join,
+    OuterJoin: _lower_outer_join,
+    SemiJoin: _lower_semi_join,
+    Aggregate: _lower_aggregate,
+    Window: _lower_window,
+    RowWise: _lower_row_wise,
+    Expand: _lower_expand,
+    Union: _lower_union,
+    TopK: _lower_top_k,
+}
+__all__ = ["LOWERERS", "Leaf", "Loop", "Lower", "Lowered"]

@@ -1,0 +1,112 @@
+"""Fetches the Delta Lake jars once, and remembers where they are.
+
+Spark itself does the fetching (Ivy, by ``spark-submit --packages``), so proxies, mirrors and repositories set up
+for Spark on a machine are honoured. The list of files goes into a small cache file; while the files it names exist,
+later sessions start without Ivy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from trickle.errors import SessionError
+
+#: Run by spark-submit after it resolved the packages: prints the jars it added, and starts no Spark.
+_PRINT_JARS: Final = """
+import json
+from pyspark import SparkConf, SparkContext
+SparkContext._ensure_initialized()
+print("JARS=" + json.dumps(SparkConf().get("spark.jars", "").split(",")))
+"""
+
+
+def delta_package() -> str:
+    """Give the Maven coordinates of the Delta Lake that fits the installed ``pyspark`` and ``delta-spark``."""
+    spark = ".".join(version("pyspark").split(".")[:2])
+    return f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+
+
+def delta_jars() -> tuple[Path, ...]:
+    """Give the jars to put on Spark's class path, fetching them if this machine has not yet."""
+    return cached_jars() or fetch_jars()
+
+
+def cached_jars() -> tuple[Path, ...]:
+    """Give the remembered jars, or nothing if they were never fetched or have been removed since."""
+    try:
+        jars = tuple(map(Path, json.loads(_cache_file().read_text(encoding="utf-8"))))
+    except (OSError, ValueError):
+        return ()
+    return jars if all(jar.is_file() for jar in jars) else ()
+
+
+def fetch_jars() -> tuple[Path, ...]:
+    """Let Spark resolve Delta's package, and remember the files.
+
+    Raises:
+        SessionError: JARS_UNAVAILABLE, with the end of what Ivy said.
+    """
+    package = delta_package()
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "print_jars.py")
+        script.write_text(_PRINT_JARS, encoding="utf-8")
+        command = [str(_spark_home() / "bin" / "spark-submit"), "--packages", package, str(script)]
+        env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    listed = re.search(r"^JARS=(.+)$", done.stdout, re.MULTILINE)
+    if done.returncode or not listed:
+        said = " | ".join(line.strip() for line in done.stderr.splitlines() if _tells_why(line))
+        raise SessionError(
+            "JARS_UNAVAILABLE",
+            f"Spark could not fetch {package}: {said[-600:] or done.stderr[-600:]}",
+            hint="Check the network; behind a mirror set spark.jars.repositories or spark.jars.ivySettings in spark-defaults.conf.",
+        )
+    jars = tuple(path for path in (Path(item.removeprefix("file:")) for item in json.loads(listed[1])) if not _spark_has(path))
+    _remember(jars)
+    return jars
+
+
+def _spark_home() -> Path:
+    from pyspark.find_spark_home import _find_spark_home
+
+    return Path(_find_spark_home())
+
+
+def _spark_has(jar: Path) -> bool:
+    """Spark ships this artifact itself: adding Delta's idea of its version would only be shadowed, or clash."""
+    # Ivy names files <group>_<artifact>-<version>.jar; groups hold no underscore.
+    artifact = _artifact(jar.name.partition("_")[2])
+    return any(_artifact(own.name) == artifact for own in (_spark_home() / "jars").glob("*.jar"))
+
+
+def _artifact(file_name: str) -> str:
+    return re.sub(r"-\d[\w.\-]*\.jar$", "", file_name)
+
+
+def _tells_why(line: str) -> bool:
+    return any(word in line for word in ("not found", "Exception", "error", "ERROR", "timed out"))
+
+
+def _cache_file() -> Path:
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "spark-trickle" / f"jars-spark-{version('pyspark')}-delta-{version('delta-spark')}.json"
+
+
+def _remember(jars: tuple[Path, ...]) -> None:
+    """Write the list in one step, so that a reader in another process never sees half of it."""
+    file = _cache_file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        draft.write_text(json.dumps([str(jar) for jar in jars]), encoding="utf-8")
+        draft.replace(file)
+    except OSError:
+        return  # a read-only home costs the next session a second look-up, nothing else

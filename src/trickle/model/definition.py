@@ -1,0 +1,63 @@
+"""What is stored about a stream table: its definition, and the record each of its commits carries.
+
+Both are JSON in the Delta log of the stream table itself, so the table is the whole truth about itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Mode = Literal["auto", "differential", "full"]
+RefreshMode = Literal["differential", "full", "no_data"]
+
+DEFINITION_PROPERTY: Final = "trickle.definition"
+
+
+class Stored(BaseModel):
+    """Frozen, and strict about what it reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceVersion(Stored):
+    """A source as a refresh saw it: its version, and the id that a recreated table does not share."""
+
+    version: int
+    identity: str
+
+
+class Definition(Stored):
+    """A stream table's query and how to refresh it.
+
+    Attributes:
+        query: The SQL text; None for a DataFrame.
+        plan: For a DataFrame, its plan in Spark's serial form (base64), bound to ``spark``.
+        settings: The session settings that change a query's meaning, as they were at creation.
+        catalog: The current catalog at creation; names in the query resolve there.
+        schema_name: The current schema at creation.
+        spark: The Spark version the definition was made with.
+    """
+
+    format: Literal[1] = 1
+    query: str | None
+    plan: str | None = None
+    mode: Mode = "auto"
+    settings: dict[str, str] = Field(default_factory=dict)
+    catalog: str
+    schema_name: str
+    spark: str
+
+
+class RefreshRecord(Stored):
+    """What one commit of a stream table says of itself."""
+
+    format: Literal[1] = 1
+    refresh_id: str
+    number: int
+    mode: Literal["differential", "full"]
+    reason: str | None = None
+    frontier: dict[str, SourceVersion]
+    fingerprint: str
+    started: str

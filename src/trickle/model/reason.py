@@ -1,0 +1,34 @@
+"""Why a refresh was not differential, or why a query cannot be: stable codes with words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A stable code, what was met, and what the user can do."""
+
+    code: str
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        """Read as ``CODE: text``."""
+        return f"{self.code}: {self.text}"
+
+
+# The codes, in one place. Docs and tests name them.
+FIRST_REFRESH: Final = "FIRST_REFRESH"
+REQUESTED: Final = "REQUESTED"
+MODE_FULL: Final = "MODE_FULL"
+NOT_DIFFERENTIABLE: Final = "NOT_DIFFERENTIABLE"
+CHEAPER: Final = "CHEAPER"
+SOURCE_REPLACED: Final = "SOURCE_REPLACED"
+SOURCE_ALTERED: Final = "SOURCE_ALTERED"
+SOURCE_REWOUND: Final = "SOURCE_REWOUND"
+HISTORY_EXPIRED: Final = "HISTORY_EXPIRED"
+STATE_MISMATCH: Final = "STATE_MISMATCH"
+TABLE_MODIFIED: Final = "TABLE_MODIFIED"
+DEFINITION_CHANGED: Final = "DEFINITION_CHANGED"

@@ -1,0 +1,114 @@
+"""Runs plans: gives their leaves real rows, and computes shared results once.
+
+A result that is small comes to the driver as rows of Spark's own making and goes back as a local relation, whose size the
+planner knows: joins with it are broadcast, and a result that turns out empty removes the work that hangs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.plan import Empty, Plan, Scan, Shared
+from trickle.algebra.walk import walk
+from trickle.catalyst.lower import Lower
+from trickle.compile.prune import prune
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trickle.catalyst.jvm import Jvm
+
+DRIVER_ROWS: Final = 200_000
+"""Changes of more rows than this stay in the cluster."""
+
+
+@dataclass(slots=True)
+class Rows:
+    """A computed result: its rows as a DataFrame, and how many."""
+
+    frame: DataFrame
+    count: int
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The computation of one refresh.
+
+    Attributes:
+        snapshot: Gives a source's rows at the old or new frontier.
+        changes: The netted changes of the sources, by name.
+        local: True to bring results to the driver.
+    """
+
+    jvm: Jvm
+    snapshot: Callable[[Scan], DataFrame]
+    changes: Mapping[str, Rows]
+    local: bool = True
+    _shared: dict[str, Rows] = field(default_factory=dict)
+    _kept: list[DataFrame] = field(default_factory=list)
+
+    @property
+    def empty(self) -> frozenset[str]:
+        """The names of changes and shared results known to have no rows."""
+        found = {**self.changes, **self._shared}
+        return frozenset(name for name, rows in found.items() if rows.count == 0)
+
+    def rows(self, plan: Plan) -> Rows | None:
+        """Compute a plan, and before it the shared results it reads; None if it has no rows by construction."""
+        plan = self.settle(plan)
+        if isinstance(plan, Empty):
+            return None
+        if isinstance(plan, Shared):
+            return self._shared[plan.name]
+        return self.materialise(self.frame(plan))
+
+    def settle(self, plan: Plan) -> Plan:
+        """Compute the shared results a plan reads, innermost first, and prune by what turned out empty."""
+        plan = prune(plan, self.empty)
+        while True:
+            pending = next((p for p in walk(plan) if isinstance(p, Shared) and p.name not in self._shared), None)
+            if pending is None:
+                return plan
+            self._shared[pending.name] = self.materialise(self.frame(pending.child))
+            if self._shared[pending.name].count == 0:
+                plan = prune(plan, self.empty)
+
+    def frame(self, plan: Plan) -> DataFrame:
+        """Give a settled plan as a DataFrame, not yet run."""
+        return Lower(self.jvm, self._leaf).frame(plan)
+
+    def materialise(self, frame: DataFrame) -> Rows:
+        """Run a DataFrame and keep its rows, in the driver or in the cluster."""
+        if not self.local:
+            kept = frame.persist()
+            self._kept.append(kept)
+            return Rows(kept, kept.count())
+        return collect(self.jvm, frame)
+
+    def release(self) -> None:
+        """Give the cluster's memory back."""
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept.clear()
+
+    def _leaf(self, node: Plan) -> DataFrame:
+        if isinstance(node, Shared):
+            return self._shared[node.name].frame
+        if isinstance(node, Scan) and node.at == "change":
+            return self.changes[node.source].frame
+        if isinstance(node, Scan):
+            return self.snapshot(node)
+        message = f"no rows are known for {node}"
+        raise TypeError(message)
+
+
+def collect(jvm: Jvm, frame: DataFrame) -> Rows:
+    """Run a DataFrame and give its rows as a local relation; they never leave the JVM."""
+    execution: Any = frame._jdf.queryExecution()
+    found = execution.executedPlan().executeCollect()
+    wrapped = jvm.object("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
+    output = execution.analyzed().output()
+    relation = jvm.plan("LocalRelation", output, wrapped, False, jvm.none)  # noqa: FBT003
+    return Rows(jvm.frame(relation), len(found))

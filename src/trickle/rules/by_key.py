@@ -1,0 +1,52 @@
+"""Change of the operators that look at many rows together: aggregate, window, top-k.
+
+Law    change(g(R)) = g(new(R) with key in K) - g(old(R) with key in K),  K = the keys of change(R), NULL a key like any other
+Cost   the rows of the touched groups or partitions, read at both frontiers; without a key, everything
+Needs  the input at both frontiers; no stored state
+
+It asks nothing of the functions: user-defined aggregates, ordered sets and every window frame are covered. An aggregate
+without GROUP BY gives exactly one row before and after, also over no rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from trickle.algebra.plan import Aggregate, Plan, Shared, TopK, When, Window
+from trickle.rules.derive import difference, restrict
+
+if TYPE_CHECKING:
+    from trickle.algebra.expr import Expr
+    from trickle.rules.derive import Derive
+
+
+def change_of_aggregate(plan: Plan, of: Derive) -> Plan:
+    """Recompute the groups that hold a changed row."""
+    node = cast("Aggregate", plan)
+    return _by_key(node, node.child, node.keys, of)
+
+
+def change_of_window(plan: Plan, of: Derive) -> Plan:
+    """Recompute the partitions that hold a changed row."""
+    node = cast("Window", plan)
+    return _by_key(node, node.child, node.partition, of)
+
+
+def change_of_top_k(plan: Plan, of: Derive) -> Plan:
+    """Take the top before and after."""
+    node = cast("TopK", plan)
+    return _by_key(node, node.child, (), of)
+
+
+def _by_key(node: Aggregate | Window | TopK, child: Plan, exprs: tuple[Expr, ...], of: Derive) -> Plan:
+    change = of.change(child)
+    new, old = of.new(child), of.old(child)
+    if exprs:
+        keys = of.keys(change, exprs)
+        return difference(
+            replace(node, child=restrict(new, exprs, keys)), replace(node, child=restrict(old, exprs, keys))
+        )
+    both = difference(replace(node, child=new), replace(node, child=old))
+    trigger = of.trigger(change)
+    return When(trigger, both) if isinstance(trigger, Shared) else both

@@ -1,0 +1,156 @@
+"""The recursion from a plan to its change plan.
+
+``Derive`` answers three questions about any plan: its rows at the old frontier, at the new one, and what changed between.
+The laws themselves are one module each; ``CHANGE_RULES`` in the package lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from trickle.algebra.expr import WEIGHT, Call, Col, Expr, KeyPair, Lit, Output, new_column, passthrough
+from trickle.algebra.plan import (
+    Aggregate,
+    Empty,
+    Filter,
+    InnerJoin,
+    LoopRef,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    Shared,
+    Union,
+)
+from trickle.algebra.walk import transform, walk
+
+Rule = Callable[[Plan, "Derive"], Plan]
+
+
+def weighted(plan: Plan, weight: int) -> Project:
+    """Give plain rows a weight: +1 to add them, -1 to take them away."""
+    return Project((*passthrough(plan.columns), Output(WEIGHT, Lit(weight))), plan)
+
+
+def difference(new: Plan, old: Plan) -> Union:
+    """Give the change ``new - old`` of two plans with the same columns."""
+    return Union((weighted(new, 1), weighted(old, -1)), (*new.columns, WEIGHT))
+
+
+def total(*changes: Plan) -> Plan:
+    """Add changes that have the same columns."""
+    return changes[0] if len(changes) == 1 else Union(changes, changes[0].columns)
+
+
+def net(change: Plan) -> Plan:
+    """Sum the weights of equal rows and drop the zeros."""
+    rows = change.columns[:-1]
+    summed = Output(WEIGHT, Call("sum", (Col(WEIGHT),)))
+    grouped = Aggregate(tuple(Col(c) for c in rows), (*passthrough(rows), summed), change)
+    return Filter(Call("!", (Call("=", (Col(WEIGHT), Lit(0))),)), grouped)
+
+
+class Derive:
+    """Derives change plans, given which sources changed.
+
+    Attributes:
+        changed: The sources that changed; all others are the same at both frontiers.
+        inserts_only: Sources whose change holds no deletion.
+        loops: Recursion ids whose reference stands for a change (while the step of a recursion is derived).
+    """
+
+    def __init__(
+        self,
+        changed: frozenset[str],
+        rules: Mapping[type[Plan], Rule],
+        *,
+        inserts_only: frozenset[str] = frozenset(),
+        loops: frozenset[int] = frozenset(),
+    ) -> None:
+        """Start a derivation."""
+        self.changed = changed
+        self.inserts_only = inserts_only
+        self.loops = loops
+        self._rules = rules
+        self._changes: dict[int, Plan] = {}
+        self._olds: dict[int, Plan] = {}
+        self._touched: dict[int, bool] = {}
+        self._count = 0
+
+    def touches(self, plan: Plan) -> bool:
+        """Tell whether a plan reads anything that changed."""
+        known = self._touched.get(id(plan))
+        if known is None:
+            known = any(
+                (isinstance(p, Scan) and p.source in self.changed) or (isinstance(p, LoopRef) and p.loop in self.loops)
+                for p in walk(plan)
+            )
+            self._touched[id(plan)] = known
+        return known
+
+    def only_grows(self, plan: Plan) -> bool:
+        """Tell whether everything that changed below a plan is an insert-only source."""
+        return all(
+            p.source not in self.changed or p.source in self.inserts_only for p in walk(plan) if isinstance(p, Scan)
+        )
+
+    def old(self, plan: Plan) -> Plan:
+        """Give the plan over the old frontier."""
+
+        def back(node: Plan) -> Plan:
+            if isinstance(node, Scan) and node.at == "new" and node.source in self.changed:
+                return replace(node, at="old")
+            return node
+
+        return transform(plan, back, self._olds)
+
+    def new(self, plan: Plan) -> Plan:
+        """Give the plan over the new frontier: the plan itself."""
+        return plan
+
+    def change(self, plan: Plan) -> Plan:
+        """Give the change plan: the plan's columns and the weight."""
+        known = self._changes.get(id(plan))
+        if known is None:
+            known = self._rules[type(plan)](plan, self) if self.touches(plan) else Empty((*plan.columns, WEIGHT))
+            self._changes[id(plan)] = known
+        return known
+
+    def shared_change(self, plan: Plan) -> Plan:
+        """Give the change of a plan as a result computed once, however often it is read."""
+        change = self.share(self.change(plan))
+        self._changes[id(plan)] = change
+        return change
+
+    def share(self, plan: Plan) -> Plan:
+        """Mark a result to be computed once; a scan already is."""
+        if isinstance(plan, Scan | Shared | Empty):
+            return plan
+        self._count += 1
+        return Shared(f"s{self._count}", plan)
+
+    def trigger(self, change: Plan) -> Plan:
+        """Give the netted change as a shared result, to know whether anything happened at all."""
+        return self.share(change if isinstance(change, Scan | Shared | Empty) else net(change))
+
+    def keys(self, plan: Plan, exprs: tuple[Expr, ...]) -> Plan:
+        """Give the distinct values of some expressions over a plan, under fresh columns, computed once."""
+        outputs = tuple(Output(new_column(f"k{i}"), e) for i, e in enumerate(exprs))
+        values = Project(outputs, plan)
+        columns = values.columns
+        return self.share(Aggregate(tuple(Col(c) for c in columns), passthrough(columns), values))
+
+
+def restrict(plan: Plan, exprs: tuple[Expr, ...], keys: Plan, *, null_safe: bool | tuple[bool, ...] = True) -> SemiJoin:
+    """Keep the rows whose expressions' values are among the keys."""
+    safe = null_safe if isinstance(null_safe, tuple) else (null_safe,) * len(exprs)
+    # Each use of one key set gets columns of its own, so that it may meet itself in a join.
+    renamed = tuple(Output(new_column(c.name), Col(c)) for c in keys.columns)
+    pairs = tuple(KeyPair(e, Col(o.column), s) for e, o, s in zip(exprs, renamed, safe, strict=True))
+    return SemiJoin(plan, Project(renamed, keys), pairs, small="right")
+
+
+def join_change(join: InnerJoin, left: Plan, right: Plan) -> InnerJoin:
+    """Put other inputs into an inner join, marking the side that is a change as small."""
+    return replace(join, left=left, right=right, small="left" if left.is_change else "right")

@@ -1,0 +1,202 @@
+"""Spark sessions: one ready for small Delta commits on this machine, and the check of a session the user brings."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.errors import SessionError
+from trickle.jars import delta_jars
+from trickle.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+#: Set on sessions made by `local_session`: the folder that is the truth about which tables exist.
+WAREHOUSE_CONF: Final = "spark.trickle.warehouse"
+DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+#: Lines every JVM of Spark prints at start, which tell a user nothing.
+_STARTUP_NOISE: Final = (b"WARNING: Using incubator modules", b"Picked up JAVA_TOOL_OPTIONS", b"Picked up _JAVA_OPTIONS")
+
+
+def local_session(
+    warehouse: str | os.PathLike[str] = "warehouse",
+    *,
+    cores: int | None = None,
+    memory: str = "2g",
+    config: Mapping[str, str | int | bool] | None = None,
+) -> SparkSession:
+    """Start Spark with Delta Lake in this process, tuned for small commits, with its tables in a folder.
+
+    The folder is the catalog: a later process, or another one at the same time, that opens the same folder sees the
+    same tables. Asking again for the same folder gives the running session.
+
+    Args:
+        warehouse: Folder of the tables; made if it does not exist.
+        cores: Threads to run tasks on; all of the machine's by default.
+        memory: Heap of the JVM, as Spark writes sizes. Fixed by the first session of a process.
+        config: More Spark settings, stronger than ours.
+
+    Raises:
+        SessionError: JAVA_MISSING, JAVA_UNSUPPORTED, JARS_UNAVAILABLE, CONNECT_SESSION, SESSION_ACTIVE (another
+            session runs in this process), SPARK_FAILED (the JVM did not start).
+
+    Example:
+        >>> spark = local_session("/tmp/shop")  # doctest: +SKIP
+        >>> spark.sql("CREATE TABLE orders (id BIGINT, amount DECIMAL(10, 2)) USING delta")  # doctest: +SKIP
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from trickle.warehouse import sync
+
+    folder = Path(warehouse).expanduser().resolve()
+    _refuse_connect_mode()
+    running = SparkSession.getActiveSession() if SparkContext._active_spark_context else None
+    if SparkContext._active_spark_context:
+        if running is None or running.conf.get(WAREHOUSE_CONF, None) != str(folder):
+            raise SessionError(
+                "SESSION_ACTIVE",
+                "Another Spark session is running in this process.",
+                hint="Stop it with spark.stop() first, or give it to trickle.Trickle() as it is.",
+            )
+        sync(running)
+        return running
+
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = _settings(folder, cores or os.cpu_count() or 1, memory)
+    settings.update({key: _text(value) for key, value in (config or {}).items()})
+    spark = _start(settings)
+    sync(spark)
+    return spark
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuse a session Trickle cannot work with.
+
+    Raises:
+        SessionError: CONNECT_SESSION (no JVM behind it), SESSION_STOPPED, DELTA_MISSING (Delta Lake is not configured).
+    """
+    if "connect" in type(spark).__module__.split("."):
+        raise _connect_error()
+    if spark._jsparkSession is None or spark.sparkContext._jsc is None:
+        raise SessionError("SESSION_STOPPED", "This Spark session was stopped.", hint="Start a new one.")
+    extensions = str(spark.conf.get("spark.sql.extensions", "") or "")
+    if DELTA_EXTENSION not in extensions:
+        raise SessionError(
+            "DELTA_MISSING",
+            "This Spark session has no Delta Lake.",
+            hint=f"Set spark.sql.extensions={DELTA_EXTENSION} and spark.sql.catalog.spark_catalog={DELTA_CATALOG} "
+            "and add the delta-spark jars, or use trickle.local_session().",
+        )
+
+
+def prefetch() -> None:
+    """Do the part of a first session that needs the network: find Java, fetch the Delta Lake jars."""
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    delta_jars()
+
+
+def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
+    log4j = Path(__file__).with_name("quiet.log4j2.properties")
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "trickle",
+        "spark.driver.memory": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # On the class path rather than in spark.jars, which Spark copies to its own folder at each start.
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, delta_jars())),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": folder.as_uri(),
+        WAREHOUSE_CONF: str(folder),
+        # A change is small: more partitions than cores is only overhead.
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.default.parallelism": str(cores),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # In other zones Delta verifies the checksum of its file list at each commit.
+        "spark.sql.session.timeZone": "UTC",
+        # One task rebuilds a small log faster than fifty.
+        "spark.databricks.delta.snapshotPartitions": "2",
+        # An empty commit carries the frontier.
+        "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+    }
+
+
+def _start(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    gateway = SparkContext._gateway or _launch(conf)
+    try:
+        context = SparkContext(conf=conf, gateway=gateway)
+    except Exception as error:
+        raise SessionError("SPARK_FAILED", f"Spark did not start: {_first_line(error)}") from error
+    if "PYSPARK_PYTHON" not in os.environ:
+        # User-defined functions run in this Python, with its packages, not in whichever comes first on the PATH.
+        context.pythonExec = sys.executable
+    # It prints each query error, Java stack trace included, before the exception with the same text is raised.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
+    return SparkSession(context)
+
+
+def _launch(conf: Any) -> Any:
+    """Start the JVM, with its standard error passed on line by line, less the noise of starting."""
+    from pyspark.java_gateway import launch_gateway
+
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    read_end, write_end = os.pipe()
+    last_lines: deque[bytes] = deque(maxlen=5)
+    reader = threading.Thread(target=_pass_on, args=(read_end, last_lines), name="trickle-jvm-stderr", daemon=True)
+    reader.start()
+    try:
+        return launch_gateway(conf, popen_kwargs={"stderr": write_end})
+    except Exception as error:
+        said = b" | ".join(last_lines).decode(errors="replace")
+        raise SessionError("SPARK_FAILED", f"The JVM of Spark did not start: {said or _first_line(error)}") from error
+    finally:
+        os.close(write_end)
+
+
+def _pass_on(read_end: int, last_lines: deque[bytes]) -> None:
+    with os.fdopen(read_end, "rb") as lines:
+        for line in lines:
+            if not line.startswith(_STARTUP_NOISE):
+                last_lines.append(line.strip())
+                os.write(2, line)
+
+
+def _refuse_connect_mode() -> None:
+    if "SPARK_REMOTE" in os.environ or "SPARK_LOCAL_REMOTE" in os.environ:
+        raise _connect_error()
+
+
+def _connect_error() -> SessionError:
+    return SessionError(
+        "CONNECT_SESSION",
+        "Spark Connect sessions have no JVM in reach, and Trickle reads query plans from it.",
+        hint="Use a classic session: unset SPARK_REMOTE, and build it with .master(...) instead of .remote(...).",
+    )
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

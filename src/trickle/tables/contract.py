@@ -1,0 +1,151 @@
+"""What the engine needs of a table format: a versioned source to read, a target to commit to.
+
+Every implementation passes the same contract tests. DataFrames cross this border; nothing else of Spark does.
+A *change* is a DataFrame with the asked columns and one more, ``__weight`` (bigint, never null): +n for n copies of
+the row that came, -n for n that went. Changes need not be netted: the engine does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trickle.model.reason import Reason
+
+WEIGHT: Final = "__weight"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFact:
+    """One column of a source as the log describes it; equal facts at two versions mean the same stored column.
+
+    ``identity`` tells a dropped and re-added column of one name from the first (column mapping's physical name).
+    """
+
+    name: str
+    type_json: str
+    nullable: bool
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What the commits after ``since`` up to and including ``upto`` did to the rows of a source.
+
+    Attributes:
+        kind: ``none`` if no row changed, ``append`` if rows only came, else ``mixed``.
+        rows: Upper bound of the changed rows, None if the log does not tell.
+        bytes: Bytes that ``changes`` will have to read.
+        broken: Why the changes or the old snapshot cannot be had; then the other fields mean nothing.
+    """
+
+    since: int
+    upto: int
+    kind: Literal["none", "append", "mixed"] = "none"
+    rows: int | None = 0
+    bytes: int = 0
+    broken: Reason | None = None
+
+
+class SourceTable(Protocol):
+    """A versioned table that is read."""
+
+    name: str
+
+    def head(self) -> int:
+        """Give the newest version; cheap enough to call for a hundred tables a second."""
+        ...
+
+    def identity(self, version: int) -> str:
+        """Give the id that a dropped and recreated table does not share."""
+        ...
+
+    def columns(self, version: int) -> Mapping[str, ColumnFact]:
+        """Give the columns at a version, by name."""
+        ...
+
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        """Tell from the log alone what happened to these columns' rows; raises nothing, see ``Span.broken``."""
+        ...
+
+    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a span that is not broken."""
+        ...
+
+    def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
+        """Give the rows at a version. The handle may be kept and used again while the version is the same."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """Where a stream table's own Delta table stands.
+
+    Attributes:
+        version: The newest version.
+        record: The JSON text that Trickle's newest commit carries, None if there is none.
+        record_version: The version of that commit.
+        foreign: Operations by others after it that changed rows (``("DELETE", "WRITE")``); compaction does not count.
+    """
+
+    version: int
+    record: str | None
+    record_version: int
+    foreign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a commit did."""
+
+    version: int
+    rows_inserted: int
+    rows_deleted: int
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+
+class TargetTable(Protocol):
+    """The Delta table behind a stream table. Every write is one commit that carries ``record``.
+
+    A write is made only if no other Trickle commit came after the one in ``expected``
+    (``ConflictError [CONCURRENT_REFRESH]`` otherwise), and leaves nothing behind if it fails.
+    """
+
+    name: str
+
+    def state(self) -> TargetState:
+        """Read where the table stands."""
+        ...
+
+    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Replace all rows."""
+        ...
+
+    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Add rows."""
+        ...
+
+    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Apply a netted change: delete exactly -n copies of a row, add +n copies.
+
+        Raises:
+            StateError: ``STATE_MISMATCH``, a row to delete is not there that many times.
+        """
+        ...
+
+    def replace_keys(
+        self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+    ) -> Applied:
+        """Make ``rows`` (unique by ``keys``, null-safe) the table's rows of their keys, and drop the keys in ``gone``.
+
+        ``gone`` has the key columns only. Rows that are already there unchanged are not rewritten.
+        """
+        ...
+
+    def touch(self, record: str, expected: TargetState) -> Applied:
+        """Commit the record alone."""
+        ...

@@ -1,0 +1,136 @@
+"""Making the Delta table of a new stream table: one commit, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import ParseException, PySparkException
+
+from trickle.errors import DefinitionError
+from trickle.tables.delta_commit import APPLICATION
+from trickle.tables.delta_jvm import DeltaHandle
+from trickle.tables.delta_resolve import location_of
+from trickle.tables.delta_target import DeltaTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.delta_jvm import Jvm
+
+TABLE_PROPERTIES: Final[Mapping[str, str]] = {
+    "delta.enableChangeDataFeed": "true",
+    # A checkpoint costs as much as ten small commits.
+    "delta.checkpointInterval": "50",
+    # A concurrent append by someone else must conflict too: unseen, it would be taken for ours.
+    "delta.isolationLevel": "Serializable",
+}
+
+_NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
+"""Signs that Parquet's schema does not take: with one of them in a name, Delta must map names to others."""
+
+_RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+def create_target(
+    spark: SparkSession, name: str, rows: DataFrame, record: str, properties: Mapping[str, str] | None = None
+) -> DeltaTarget:
+    """Make the table ``name`` with these rows, properties and record, in one commit.
+
+    If it fails, neither a folder nor a catalog entry is left.
+
+    Raises:
+        DefinitionError: ``NAME_TAKEN``, there is a table or view of that name; ``BAD_NAME``, it cannot be one;
+            ``RESERVED_COLUMN``, a column has a name that the change feed needs.
+    """
+    identifier = _identifier(spark, name)
+    reserved = sorted(_RESERVED & {column.lower() for column in rows.columns})
+    if reserved:
+        raise DefinitionError(
+            "RESERVED_COLUMN",
+            f"Column {reserved[0]} of {name} has a name that Delta's change feed uses.",
+            hint="Give it another name with AS.",
+        )
+    if spark.catalog.tableExists(name):
+        raise _taken(name)
+    handle = _default_place(spark, identifier)
+    fresh = handle is not None and not handle.folder_exists()
+    settings = {**TABLE_PROPERTIES, **(properties or {})}
+    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json()))):
+        settings.setdefault("delta.columnMapping.mode", "name")
+    writer = rows.writeTo(name).using("delta")
+    for key, value in settings.items():
+        writer = writer.tableProperty(key, value)
+    writer = writer.option("userMetadata", record).option("txnAppId", APPLICATION).option("txnVersion", "0")
+    try:
+        writer.create()
+    except PySparkException as error:
+        if "ALREADY_EXISTS" in str(error.getCondition() or ""):
+            raise _taken(name) from error
+        _clean(spark, name, handle if fresh else None, record)
+        raise
+    except BaseException:
+        _clean(spark, name, handle if fresh else None, record)
+        raise
+    return DeltaTarget(spark, name, location_of(spark, name))
+
+
+def open_target(spark: SparkSession, name: str) -> DeltaTarget:
+    """Give the table of an existing stream table."""
+    return DeltaTarget(spark, name, location_of(spark, name))
+
+
+def _identifier(spark: SparkSession, name: str) -> Jvm:
+    parser = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined]
+    try:
+        return parser.parseMultipartIdentifier(name)
+    except ParseException as error:
+        raise DefinitionError(
+            "BAD_NAME", f"{name!r} cannot be a table name.", hint="Use letters, digits and _, or quote it with `…`."
+        ) from error
+
+
+def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
+    """Give the place where Spark's own catalog puts a table of that name; None for other catalogs, which clean up."""
+    names = [str(parts.apply(at)) for at in range(parts.size())]
+    if len(names) == 3 and names[0] == "spark_catalog":
+        names = names[1:]
+    if len(names) > 2 or spark.catalog.currentCatalog() != "spark_catalog":
+        return None
+    jvm = spark._jvm  # type: ignore[attr-defined]
+    handle = DeltaHandle(spark, "")
+    database = handle.some(names[0] if len(names) == 2 else spark.catalog.currentDatabase())
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(names[-1], database)
+    catalog = spark._jsparkSession.sessionState().catalog()  # type: ignore[attr-defined]
+    uri = catalog.defaultTablePath(identifier)
+    return DeltaHandle(spark, str(jvm.org.apache.hadoop.fs.Path(uri).toString()))
+
+
+def _clean(spark: SparkSession, name: str, place: DeltaHandle | None, record: str) -> None:
+    """Take away what a failed creation left, unless another process made a table there meanwhile."""
+    if place is None or not place.folder_exists():
+        return
+    if place.head()[0] >= 0:
+        state = DeltaTarget(spark, name, place.location).state()
+        if state.record != record:
+            return
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+    place.delete_folder()
+
+
+def _taken(name: str) -> DefinitionError:
+    return DefinitionError(
+        "NAME_TAKEN", f"There is already a table or view {name}.", hint="Drop it, or choose another name."
+    )
+
+
+def _field_names(kind: object) -> list[str]:
+    """Give the names of all fields of a type's JSON, nested ones too."""
+    if isinstance(kind, list):
+        return [name for item in kind for name in _field_names(item)]
+    if not isinstance(kind, dict):
+        return []
+    own = [str(kind["name"])] if "nullable" in kind and "name" in kind else []
+    return own + [name for key, value in kind.items() if key != "metadata" for name in _field_names(value)]

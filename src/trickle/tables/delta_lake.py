@@ -1,0 +1,213 @@
+"""Delta Lake tables as sources: versions from the log, changes from files, snapshots by time travel."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from trickle.errors import SourceError
+from trickle.model.reason import (
+    HISTORY_EXPIRED,
+    SOURCE_ALTERED,
+    SOURCE_REPLACED,
+    SOURCE_REWOUND,
+    Reason,
+)
+from trickle.tables.contract import WEIGHT, ColumnFact, Span
+from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
+from trickle.tables.delta_jvm import DeltaHandle
+from trickle.tables.delta_log import Commit, DeltaLogFiles, FileAction
+from trickle.tables.delta_schema import column_facts, first_difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_KEPT_SNAPSHOTS: Final = 3
+"""Snapshot handles kept: the newest, the one the last refresh stood at, and one more for a second reader."""
+
+_KEPT_PLANS: Final = 8
+
+_FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+class DeltaSource:
+    """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
+
+    def __init__(self, spark: SparkSession, name: str, path: str) -> None:
+        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
+        self.name = name
+        self.path = path
+        self.spark = spark
+        self.handle = DeltaHandle(spark, path)
+        self.log = DeltaLogFiles(self.handle)
+        self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
+        self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"DeltaSource({self.name!r}, {self.path!r})"
+
+    def head(self) -> int:
+        """Give the newest version."""
+        return self.log.head()
+
+    def identity(self, version: int) -> str:
+        """Give the table id in the metadata: a new table at the same path has another."""
+        return str(self.log.metadata(version)["id"])
+
+    def columns(self, version: int) -> Mapping[str, ColumnFact]:
+        """Give the columns at a version, by name."""
+        return column_facts(self.log.metadata(version))
+
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        """Tell from the log alone what the commits after ``since`` up to ``upto`` did."""
+        try:
+            return self._classify(since, upto, columns)
+        except SourceError as error:
+            code = HISTORY_EXPIRED if error.code == HISTORY_EXPIRED else SOURCE_REPLACED
+            return Span(since, upto, broken=Reason(code, f"{self.name}: {error.message}", error.hint))
+
+    def _classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        head = self.head()
+        if since > head or upto > head or upto < since:
+            text = f"{self.name} is at version {head}; the change from {since} to {upto} was asked for"
+            return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+        later = self.log.commits(since, head)
+        commits = later[: upto - since]
+        altered = self._alteration(since, commits, columns)
+        if altered is not None:
+            return Span(since, upto, broken=altered)
+        plans = reading_plans(commits)
+        needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits took out
+        if not plans[0].is_empty:
+            needed |= removed_files(commits)
+        gone = self.log.missing(needed)
+        plan = None if gone else self._first_readable(plans)
+        if plan is None:
+            text = f"{self.name} was vacuumed: files of versions {since} to {upto} are gone"
+            if gone:
+                text += f", {gone[0]} for one"
+            hint = "Refresh more often than VACUUM's retention, or raise delta.deletedFileRetentionDuration."
+            return Span(since, upto, broken=Reason(HISTORY_EXPIRED, text, hint))
+        self._remember_plan(since, upto, plan)
+        if plan.is_empty:
+            return Span(since, upto)
+        return Span(
+            since,
+            upto,
+            kind="append" if any(way.is_append for way in plans) else "mixed",
+            rows=changed_rows(commits, plan),
+            bytes=plan.bytes,
+        )
+
+    def _alteration(self, since: int, commits: Sequence[Commit], columns: Sequence[str]) -> Reason | None:
+        """Compare the metadata at ``since`` with every later one, not only the last.
+
+        A column that went to another type and back has files in between that cannot be read with its type now.
+        """
+        redefined = [commit for commit in commits if commit.metadata is not None]
+        if not redefined:
+            return None
+        before = self.log.metadata(since)
+        for commit in redefined:
+            after = commit.metadata or {}
+            if after["id"] != before["id"]:
+                return Reason(SOURCE_REPLACED, f"{self.name} was replaced by another table at version {commit.version}")
+            difference = first_difference(before, after, columns)
+            if difference is not None:
+                return Reason(SOURCE_ALTERED, f"{self.name}: {difference} at version {commit.version}")
+        return None
+
+    def _first_readable(self, plans: Sequence[ReadingPlan]) -> ReadingPlan | None:
+        """Take the cheapest plan whose files all exist. Files that are in the table now need no look."""
+        for plan in plans:
+            vacuumable = ReadingPlan(removed=plan.removed, remasked=plan.remasked, feed=plan.feed)
+            if not self.log.missing(vacuumable.needed()) and not self.log.missing(_names(plan.added)):
+                return plan
+        return None
+
+    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a span: each row with its sign, not netted."""
+        plan = self._plans.get((self.log.generation, span.since, span.upto))
+        if plan is None:
+            commits = self.log.commits(span.since, span.upto)
+            plan = self._first_readable(reading_plans(commits)) or ReadingPlan()
+            self._remember_plan(span.since, span.upto, plan)
+        return self.read(plan, span, columns)
+
+    def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the rows of a reading plan with their signs."""
+        snapshot = self.handle.snapshot_at(span.upto)
+        lookup = self._completer(span.since)
+        parts: list[DataFrame] = []
+
+        def take(frame: DataFrame, weight: Column) -> None:
+            parts.append(frame.select(*(frame[_quoted(name)] for name in columns), weight.cast("bigint").alias(WEIGHT)))
+
+        plain = list(plan.remasked)
+        if plan.remasked and not _FEED_COLUMNS & set(self.columns(span.upto)):
+            plain = []
+            went = [(new, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(new, old))]
+            came = [(old, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(old, new))]
+            for pairs, sign in ((went, -1), (came, 1)):
+                masks = {id(file): mask for file, mask in pairs}
+                for layer in layers(file for file, _ in pairs):
+                    files = [self.handle.add_file(lookup(file), masks[id(file)]) for file in layer]
+                    take(self.handle.masked_rows(snapshot, files), F.lit(sign))
+        removed = (*plan.removed, *(old for old, _ in plain))
+        added = (*plan.added, *(new for _, new in plain))
+        for files, sign in ((added, 1), (removed, -1)):
+            for layer in layers(files):
+                adds = [self.handle.add_file(lookup(file)) for file in layer]
+                take(self.handle.files(snapshot, adds), F.lit(sign))
+        if plan.feed:
+            frame = self.handle.feed(snapshot, [self.handle.action("cdc", file.body) for file in plan.feed])
+            came_kinds = frame["_change_type"].isin("insert", "update_postimage")
+            take(frame, F.when(came_kinds, F.lit(1)).otherwise(F.lit(-1)))
+        if not parts:
+            take(self.handle.files(snapshot, ()), F.lit(1))
+        change = parts[0]
+        for part in parts[1:]:
+            change = change.union(part)
+        return change
+
+    def _completer(self, since: int) -> Callable[[FileAction], FileAction]:
+        """Some writers leave size and partition values out of a remove; the old snapshot still has them."""
+
+        def complete(file: FileAction) -> FileAction:
+            if file.body.get("size") is not None and file.body.get("partitionValues") is not None:
+                return file
+            body: dict[str, Any] = dict(self.handle.file_body(self.handle.snapshot_at(since), file.path))
+            body["deletionVector"] = file.body.get("deletionVector")
+            return FileAction("add", body, file.path, file.vector, int(body["size"]), file.records)
+
+        return complete
+
+    def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
+        """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
+        key = (self.log.generation, version)
+        frame = self._snapshots.get(key)
+        if frame is None:
+            frame = self.handle.relation(version)
+            self._snapshots[key] = frame
+            while len(self._snapshots) > _KEPT_SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+        else:
+            self._snapshots.move_to_end(key)
+        return frame
+
+    def _remember_plan(self, since: int, upto: int, plan: ReadingPlan) -> None:
+        self._plans[(self.log.generation, since, upto)] = plan
+        while len(self._plans) > _KEPT_PLANS:
+            self._plans.popitem(last=False)
+
+
+def _names(files: Sequence[FileAction]) -> set[str]:
+    return {file.path for file in files}
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,74 @@
+"""Columns of a Delta table as its metadata describes them, and whether two descriptions mean the same stored data."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.tables.contract import ColumnFact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
+
+
+def column_facts(metadata: Mapping[str, Any]) -> dict[str, ColumnFact]:
+    """Give the columns of a ``metaData`` action, by name.
+
+    The identity is the name under which files hold the column: with column mapping it stays through a rename and is
+    new after a drop and re-add; without it, it is the name itself.
+    """
+    fields = json.loads(metadata["schemaString"])["fields"]
+    return {field["name"]: _fact(field) for field in fields}
+
+
+def _fact(field: Mapping[str, Any]) -> ColumnFact:
+    return ColumnFact(
+        name=field["name"],
+        type_json=json.dumps(_bare(field["type"]), sort_keys=True),
+        nullable=bool(field["nullable"]),
+        identity=str((field.get("metadata") or {}).get(_PHYSICAL_NAME, field["name"])),
+    )
+
+
+def _bare(kind: Any) -> Any:
+    """Drop from a type what does not bear on stored values: comments, field ids, generation expressions."""
+    if not isinstance(kind, dict):
+        return kind
+    bare = {key: _bare(value) for key, value in kind.items() if key != "metadata"}
+    if kind.get("type") == "struct":
+        bare["fields"] = [_bare(field) for field in kind["fields"]]
+    physical = (kind.get("metadata") or {}).get(_PHYSICAL_NAME)
+    if physical is not None:
+        bare["physical"] = physical
+    return bare
+
+
+def first_difference(
+    before: Mapping[str, Any], after: Mapping[str, Any], columns: Sequence[str]
+) -> str | None:
+    """Say in words how the asked columns differ between two ``metaData`` actions, None if they do not.
+
+    A different partitioning is a difference too: the value of a partition column is in the log, not in the files, so
+    files from before it changed cannot be read with the schema from after.
+    """
+    if before is after:
+        return None
+    old, new = column_facts(before), column_facts(after)
+    for name in columns:
+        was, now = old.get(name), new.get(name)
+        if was == now:
+            continue
+        if now is None:
+            return f"column `{name}` was dropped or renamed"
+        if was is None:
+            return f"column `{name}` was added or renamed"
+        if was.identity != now.identity:
+            return f"column `{name}` was dropped and added again, or another was renamed to it"
+        if was.type_json != now.type_json:
+            return f"column `{name}` changed its type from {was.type_json} to {now.type_json}"
+        return f"column `{name}` changed to {'NULL' if now.nullable else 'NOT NULL'}"
+    if list(before.get("partitionColumns") or ()) != list(after.get("partitionColumns") or ()):
+        return "its partitioning changed"
+    return None

@@ -1,0 +1,220 @@
+"""Tables held in Python lists: the same contract without storage, for tests and examples.
+
+Every version keeps all its rows, so snapshots and changes are plain look-ups; a DataFrame of them is a
+``LocalRelation``, which costs no Spark job.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import LongType, StructField, StructType
+
+from trickle.errors import ConflictError, StateError
+from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
+from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
+from trickle.tables.rows import local_frame, row_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Row = Sequence[Any]
+
+
+def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counter[Any]]:
+    """Take rows out of a bag, one copy each; also give the keys of which there were too few."""
+    wanted = Counter(row_key(row) for row in taken)
+    kept = []
+    for row in rows:
+        key = row_key(row)
+        if wanted.get(key, 0) > 0:
+            wanted[key] -= 1
+        else:
+            kept.append(row)
+    return kept, +wanted
+
+
+class MemorySource:
+    """A versioned source in memory. ``commit`` makes the next version; version 0 is what it was made with."""
+
+    def __init__(self, spark: SparkSession, name: str, schema: StructType | str, rows: Iterable[Row] = ()) -> None:
+        """Start at version 0 with these rows (tuples in the schema's order)."""
+        self.name = name
+        self.spark = spark
+        self.schema = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        self._id = str(uuid.uuid4())
+        self._versions: list[list[Row]] = [list(rows)]
+        self._schemas: list[StructType] = [self.schema]
+        self._steps: list[tuple[list[Row], list[Row]]] = [([], [])]
+        self._frames: dict[int, DataFrame] = {}
+
+    def commit(
+        self, inserts: Iterable[Row] = (), deletes: Iterable[Row] = (), *, schema: StructType | None = None
+    ) -> int:
+        """Make the next version by taking ``deletes`` (one copy each) out and putting ``inserts`` in; give its number.
+
+        Raises:
+            StateError: ``STATE_MISMATCH``, a row to delete is not there.
+        """
+        went, came = list(deletes), list(inserts)
+        kept, absent = _minus(self._versions[-1], went) if went else (self._versions[-1], Counter[Any]())
+        if absent:
+            raise StateError(STATE_MISMATCH, f"{self.name} has no row {next(iter(absent))} to delete.")
+        self._versions.append([*kept, *came])
+        self._steps.append((came, went))
+        self._schemas.append(schema if schema is not None else self._schemas[-1])
+        return self.head()
+
+    def head(self) -> int:
+        """Give the newest version."""
+        return len(self._versions) - 1
+
+    def identity(self, version: int) -> str:  # noqa: ARG002 - the table is never another
+        """Give the id that this object alone has."""
+        return self._id
+
+    def columns(self, version: int) -> Mapping[str, ColumnFact]:
+        """Give the columns at a version, by name."""
+        return {
+            field.name: ColumnFact(field.name, field.dataType.json(), field.nullable, field.name)
+            for field in self._schemas[version].fields
+        }
+
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        """Tell what the commits after ``since`` up to ``upto`` did."""
+        if not 0 <= since <= upto <= self.head():
+            text = f"{self.name} is at version {self.head()}; the change from {since} to {upto} was asked for"
+            return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+        before, after = self.columns(since), self.columns(upto)
+        for name in columns:
+            if before.get(name) != after.get(name):
+                reason = Reason(SOURCE_ALTERED, f"{self.name}: column `{name}` is not what it was at version {since}")
+                return Span(since, upto, broken=reason)
+        steps = self._steps[since + 1 : upto + 1]
+        rows = sum(len(came) + len(went) for came, went in steps)
+        if rows == 0:
+            return Span(since, upto)
+        return Span(since, upto, kind="mixed" if any(went for _, went in steps) else "append", rows=rows)
+
+    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a span that is not broken."""
+        schema = self._schemas[span.upto]
+        places = [schema.names.index(name) for name in columns]
+        signed = [
+            (*(row[place] for place in places), weight)
+            for came, went in self._steps[span.since + 1 : span.upto + 1]
+            for rows, weight in ((came, 1), (went, -1))
+            for row in rows
+        ]
+        fields = [*(schema.fields[place] for place in places), StructField(WEIGHT, LongType(), False)]
+        return local_frame(self.spark, signed, StructType(fields))
+
+    def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
+        """Give the rows at a version, all columns."""
+        frame = self._frames.get(version)
+        if frame is None:
+            frame = local_frame(self.spark, self._versions[version], self._schemas[version])
+            self._frames[version] = frame
+        return frame
+
+
+class MemoryTarget:
+    """A stream table's rows and records in memory."""
+
+    def __init__(self, spark: SparkSession, name: str, schema: StructType | str, rows: Iterable[Row] = ()) -> None:
+        """Start at version 0 with these rows and no record."""
+        self.name = name
+        self.spark = spark
+        self.schema = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        self._rows: list[Row] = list(rows)
+        self._record: str | None = None
+        self._record_version = -1
+        self._version = 0
+        self._foreign: tuple[str, ...] = ()
+
+    def rows(self) -> list[Row]:
+        """Give the rows, in no order."""
+        return list(self._rows)
+
+    def frame(self) -> DataFrame:
+        """Give the rows as a DataFrame."""
+        return local_frame(self.spark, self._rows, self.schema)
+
+    def state(self) -> TargetState:
+        """Read where the table stands."""
+        return TargetState(self._version, self._record, self._record_version, self._foreign)
+
+    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Replace all rows."""
+        return self._commit(_collect(rows), len(self._rows), None, record, expected)
+
+    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Add rows."""
+        came = _collect(rows)
+        return self._commit([*self._rows, *came], 0, len(came), record, expected)
+
+    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
+        """Delete -n copies, add +n copies; a row that is not there that often is ``STATE_MISMATCH``."""
+        came: list[Row] = []
+        went: list[Row] = []
+        for *row, weight in _collect(change):
+            (came if weight > 0 else went).extend([row] * abs(weight))
+        kept, absent = _minus(self._rows, went) if went else (self._rows, Counter[Any]())
+        if absent:
+            row, count = next(iter(absent.items()))
+            raise StateError(STATE_MISMATCH, f"{self.name} lacks {count} of the copies of {row} that are to go.")
+        return self._commit([*kept, *came], len(went), len(came), record, expected)
+
+    def replace_keys(
+        self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+    ) -> Applied:
+        """Make ``rows`` the rows of their keys, drop the keys in ``gone``, leave equal rows alone."""
+        places = [self.schema.names.index(name) for name in keys]
+
+        def key_of(row: Row) -> Any:
+            return row_key([row[place] for place in places])
+
+        new = {key_of(row): row for row in _collect(rows)}
+        dropped = {row_key(row) for row in _collect(gone)}
+        kept: list[Row] = []
+        deleted = 0
+        for row in self._rows:
+            key = key_of(row)
+            if key in new and row_key(row) == row_key(new[key]):
+                del new[key]
+                kept.append(row)
+            elif key in new or key in dropped:
+                deleted += 1
+            else:
+                kept.append(row)
+        return self._commit([*kept, *new.values()], deleted, len(new), record, expected)
+
+    def touch(self, record: str, expected: TargetState) -> Applied:
+        """Commit the record alone."""
+        return self._commit(self._rows, 0, 0, record, expected)
+
+    def tamper(self, rows: Iterable[Row], operation: str = "WRITE") -> None:
+        """Change the rows behind the stream table's back, as another writer would."""
+        self._rows = list(rows)
+        self._version += 1
+        self._foreign = (*self._foreign, operation)
+
+    def _commit(
+        self, rows: list[Row], deleted: int, inserted: int | None, record: str, expected: TargetState
+    ) -> Applied:
+        if (expected.record_version, expected.foreign) != (self._record_version, self._foreign):
+            raise ConflictError(
+                "CONCURRENT_REFRESH", f"{self.name} was changed meanwhile.", hint="Refresh again: it starts anew."
+            )
+        self._rows = rows
+        self._version += 1
+        self._record, self._record_version, self._foreign = record, self._version, ()
+        return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
+
+
+def _collect(frame: DataFrame) -> list[Row]:
+    return [tuple(row) for row in frame.collect()]

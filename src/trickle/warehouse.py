@@ -1,0 +1,249 @@
+"""Keeps the catalog of a `local_session` equal to its warehouse folder.
+
+Spark's in-memory catalog forgets its tables with the process, and the embedded Derby metastore admits one process at
+a time. So the folder is the truth: a Delta table is a folder with a log, and `sync` registers what the catalog does
+not know and forgets what is gone. Several processes may work on one folder.
+
+    <warehouse>/<table>/_delta_log             table of the database `default`
+    <warehouse>/<db>.db/<table>/_delta_log     table of the database `<db>`
+
+Out of scope: tables made with their own LOCATION outside this layout, views, and tables of other formats. They live
+as long as the process, as Spark's catalog has it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.session import WAREHOUSE_CONF
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+DEFAULT: Final = "default"
+#: A table whose log is younger may be about to be registered by a CREATE TABLE that runs in this process.
+SETTLE_SECONDS: Final = 1.0
+
+#: The names Spark's session catalog admits.
+_NAME: Final = re.compile(r"\w+", re.ASCII)
+_lock: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a folder holds: for each database the folder of each table."""
+
+    databases: dict[str, Path]
+    tables: dict[tuple[str, str], Path]
+
+
+def sync(spark: SparkSession) -> None:
+    """Register and forget tables and databases until the catalog equals the warehouse folder.
+
+    Does nothing on a session that `local_session` did not make. Costs about a millisecond when nothing changed.
+    """
+    folder = spark.conf.get(WAREHOUSE_CONF, None)
+    if not folder:
+        return
+    with _lock:
+        catalog = _Catalog(spark)
+        if not _step(catalog, Path(folder)):
+            _step(catalog, Path(folder), is_settled=True)
+
+
+def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
+    """Bring catalog and folder together once; False after waiting for a table that is just being made."""
+    found = read_layout(folder)
+    known = catalog.databases()
+    for database in found.databases.keys() - known:
+        catalog.add_database(database, found.databases[database])
+    for database in known - found.databases.keys():
+        if database != DEFAULT and catalog.has_database_at(database, folder / f"{database}.db"):
+            catalog.forget_database(database)
+            known.discard(database)
+
+    registered = {(database, table) for database in known for table in catalog.tables(database)}
+    new = {key: path for key, path in found.tables.items() if key not in registered and _has_commit(path)}
+    if new and not is_settled:
+        young = SETTLE_SECONDS - min(time.time() - _log(path).stat().st_mtime for path in new.values())
+        if young > 0:
+            time.sleep(min(young, SETTLE_SECONDS))
+            return False
+    for (database, table), path in new.items():
+        catalog.add_table(database, table, path)
+    for database, table in registered - found.tables.keys():
+        catalog.forget_table_if_gone(database, table, folder)
+    return True
+
+
+def read_layout(folder: Path) -> Layout:
+    """List the databases and Delta tables of a warehouse folder."""
+    databases: dict[str, Path] = {DEFAULT: folder}
+    for entry in _folders(folder):
+        if entry.name.endswith(".db") and _NAME.fullmatch(entry.name[:-3]):
+            databases.setdefault(entry.name[:-3].lower(), Path(entry.path))
+    tables: dict[tuple[str, str], Path] = {}
+    for database, place in databases.items():
+        for entry in _folders(place):
+            # Spark writes names in lower case; a folder of another tool may not. Lower case comes last, so it wins.
+            if _NAME.fullmatch(entry.name) and os.path.isdir(f"{entry.path}/_delta_log"):  # noqa: PTH112 (5 µs, not 15)
+                tables[database, entry.name.lower()] = Path(entry.path)
+    return Layout(databases, tables)
+
+
+def _folders(place: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(place) as entries:
+            yield from sorted((entry for entry in entries if entry.is_dir()), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+
+
+def _log(table: Path) -> Path:
+    return table / "_delta_log"
+
+
+def _has_commit(table: Path) -> bool:
+    try:
+        return any(name.endswith((".json", ".parquet")) for name in os.listdir(_log(table)))  # noqa: PTH208
+    except FileNotFoundError:
+        return False
+
+
+class _Catalog:
+    """The few calls made to Spark's external catalog, by py4j (a CREATE TABLE costs a hundred times as much)."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
+
+    def databases(self) -> set[str]:
+        return _split(self._catalog.listDatabases())
+
+    def tables(self, database: str) -> set[str]:
+        return _split(self._catalog.listTables(database))
+
+    def add_database(self, name: str, path: Path) -> None:
+        self._catalog.createDatabase(self._database(name, path), True)
+
+    def has_database_at(self, name: str, path: Path) -> bool:
+        """The database lives in the warehouse folder, not at a LOCATION of its own."""
+        return bool(Path(self._catalog.getDatabase(name).locationUri().getPath()) == path)
+
+    def forget_database(self, name: str) -> None:
+        # Dropping a database or a managed table deletes its folder, which another process may have made anew by now.
+        # So it is first pointed at nothing.
+        self._catalog.alterDatabase(self._database(name, Path("/nonexistent") / f"{name}.db"))
+        for table in self.tables(name):
+            self._forget_table(name, table)
+        self._catalog.dropDatabase(name, True, True)
+
+    def add_table(self, database: str, name: str, path: Path) -> None:
+        self._catalog.createTable(self._table(database, name, path, "MANAGED"), True)
+
+    def forget_table_if_gone(self, database: str, name: str, folder: Path) -> None:
+        """Forget a managed Delta table of the warehouse whose log is no longer there."""
+        try:
+            table = self._catalog.getTable(database, name)
+        except Exception as error:
+            if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
+                return  # dropped by another thread meanwhile
+            raise
+        if table.tableType().name() != "MANAGED" or table.provider().toString() != "Some(delta)":
+            return
+        path = Path(table.location().getPath())
+        if folder in path.parents and not _log(path).is_dir():
+            self._forget_table(database, name)
+
+    def _forget_table(self, database: str, name: str) -> None:
+        table = self._catalog.getTable(database, name)
+        if table.tableType().name() == "MANAGED":
+            path = Path(table.location().getPath())
+            self._catalog.alterTable(self._table(database, name, path, "EXTERNAL"))
+            scala = _scala(self._jvm)
+            scala.delta_log.invalidateCache(self._spark._jsparkSession, scala.path(path.as_uri()))
+        self._catalog.dropTable(database, name, True, False)
+
+    def _database(self, name: str, path: Path) -> Any:
+        scala = _scala(self._jvm)
+        return scala.catalog_database(name, "", scala.path(path.as_uri()).toUri(), scala.empty_map)
+
+    def _table(self, database: str, name: str, path: Path, kind: str) -> Any:
+        scala = _scala(self._jvm)
+        identifier = scala.identifier(name, scala.some(database))
+        storage = scala.storage(scala.some(scala.path(path.as_uri()).toUri()), *scala.storage_defaults)
+        return scala.catalog_table(
+            identifier, scala.kinds[kind], storage, scala.empty_schema, scala.some("delta"), *scala.table_defaults
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scala:
+    """Handles of the JVM's classes; looking one up by name costs a millisecond."""
+
+    path: Any
+    some: Any
+    identifier: Any
+    storage: Any
+    storage_defaults: tuple[Any, ...]
+    catalog_table: Any
+    table_defaults: tuple[Any, ...]
+    catalog_database: Any
+    kinds: dict[str, Any]
+    empty_schema: Any
+    empty_map: Any
+    delta_log: Any
+
+
+@lru_cache(maxsize=1)
+def _scala(jvm: Any) -> _Scala:
+    catalog = jvm.org.apache.spark.sql.catalyst.catalog
+    kinds = getattr(getattr(catalog, "CatalogTableType$"), "MODULE$")
+    empty_map = getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+    return _Scala(
+        path=jvm.org.apache.hadoop.fs.Path,
+        some=jvm.scala.Some,
+        identifier=jvm.org.apache.spark.sql.catalyst.TableIdentifier,
+        storage=catalog.CatalogStorageFormat,
+        storage_defaults=_empty_storage(catalog),
+        catalog_table=catalog.CatalogTable,
+        table_defaults=_defaults(jvm, "org.apache.spark.sql.catalyst.catalog.CatalogTable", first=6),
+        catalog_database=catalog.CatalogDatabase,
+        kinds={"MANAGED": kinds.MANAGED(), "EXTERNAL": kinds.EXTERNAL()},
+        empty_schema=jvm.org.apache.spark.sql.types.StructType(),
+        empty_map=empty_map,
+        delta_log=jvm.org.apache.spark.sql.delta.DeltaLog,
+    )
+
+
+def _empty_storage(catalog: Any) -> tuple[Any, ...]:
+    """All but the location (the first field) of a storage format that says nothing."""
+    empty = getattr(getattr(catalog, "CatalogStorageFormat$"), "MODULE$").empty()
+    return tuple(empty.productElement(i) for i in range(1, empty.productArity()))
+
+
+def _defaults(jvm: Any, class_name: str, *, first: int) -> tuple[Any, ...]:
+    """The default values of a case class' fields from the given one on (counted from 1)."""
+    longest = max(
+        jvm.java.lang.Class.forName(class_name).getConstructors(), key=lambda constructor: constructor.getParameterCount()
+    )
+    companion = getattr(getattr(jvm, f"{class_name}$"), "MODULE$")
+    return tuple(
+        getattr(companion, f"$lessinit$greater$default${i}")() for i in range(first, longest.getParameterCount() + 1)
+    )
+
+
+def _split(names: Any) -> set[str]:
+    """A Scala sequence of names, fetched in one call rather than one per name."""
+    text = names.mkString("\n")
+    return set(text.split("\n")) if text else set()

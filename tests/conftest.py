@@ -1,0 +1,40 @@
+"""Fixtures and markers shared by all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+#: Tests in these folders carry the marker of the folder.
+MARKED_FOLDERS = {"spark", "slow"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for folder in MARKED_FOLDERS & set(Path(item.path).relative_to(Path(__file__).parent).parts[:-1]):
+            item.add_marker(folder)
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def warehouse_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tables that `spark` sees."""
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="session")
+def spark(warehouse_folder: Path) -> Iterator[SparkSession]:
+    """The one Spark session of a test run."""
+    from trickle.session import local_session
+
+    session = local_session(warehouse_folder, cores=2, memory="3g")
+    yield session
+    session.stop()

@@ -1,0 +1,432 @@
+"""CTEs, views, functions of every kind, complex types, collations, parameters and DataFrames."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .case import Case, Way, case
+from .rounds import Change, Round, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ONCE = Way("its change is computed once and used at each reference", "as its query, once")
+INLINED = Way("it is part of the query", "as its query")
+ROWWISE = Way("each changed row goes through alone", "changed rows only")
+BY_GROUP = Way("the touched groups are computed again", "rows of the touched groups")
+JOINED = Way("as the joins it stands for", "matches of the changed rows")
+MIXED = Way("each operator hands its change to the one above", "as its operators")
+_DETERMINISTIC = "the function must be deterministic: it may be run again for old rows"
+
+
+def register_scalar_udfs(spark: SparkSession) -> None:
+    """Register ``py_initial`` (Python), ``pd_double`` (pandas), ``arrow_plus`` (Arrow)."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyspark.sql.functions import arrow_udf, pandas_udf, udf
+
+    def py_initial(text):  # noqa: ANN001, ANN202
+        return text[:1].upper() if text else None
+
+    def pd_double(number):  # noqa: ANN001, ANN202
+        return number * 2
+
+    pd_double.__annotations__ = {"number": pd.Series, "return": pd.Series}
+
+    def arrow_plus(left, right):  # noqa: ANN001, ANN202
+        return pc.add(left, right)
+
+    arrow_plus.__annotations__ = {"left": pa.Array, "right": pa.Array, "return": pa.Array}
+    spark.udf.register("py_initial", udf(py_initial, "string"))
+    spark.udf.register("pd_double", pandas_udf(pd_double, "double"))
+    spark.udf.register("arrow_plus", arrow_udf(arrow_plus, "int"))
+
+
+def _aggregated(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return (
+        spark.table("orders")
+        .where(f.col("status").isNotNull())
+        .groupBy("customer")
+        .agg(f.count("*").alias("n"), f.sum("amount").alias("s"), f.max("day").alias("last"))
+    )
+
+
+def _joined(spark: SparkSession) -> DataFrame:
+    emp, dept = spark.table("emp").alias("e"), spark.table("dept").alias("d")
+    return emp.join(dept, emp["dept_id"] == dept["id"], "full").select("e.name", "d.city", emp["id"])
+
+
+def _windowed(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    window = Window.partitionBy("who").orderBy("at", "id")
+    return spark.table("events").withColumn("rn", f.row_number().over(window)).where("rn <= 2").drop("at")
+
+
+def _deduplicated(spark: SparkSession) -> DataFrame:
+    return spark.table("orders").select("customer", "status").dropDuplicates()
+
+
+def _deduplicated_by_key(spark: SparkSession) -> DataFrame:
+    return spark.table("orders").dropDuplicates(["customer"])
+
+
+def _pivoted(spark: SparkSession) -> DataFrame:
+    return spark.table("sales").groupBy("region").pivot("quarter", ["q1", "q2"]).sum("amount")
+
+
+def _cubed(spark: SparkSession) -> DataFrame:
+    return spark.table("sales").cube("region", "quarter").count()
+
+
+def _melted(spark: SparkSession) -> DataFrame:
+    return spark.table("readings").unpivot(["sensor"], ["q1", "q2", "q3"], "quarter", "val")
+
+
+def _udf_inline(spark: SparkSession) -> DataFrame:
+    from pyspark.sql.functions import udf
+
+    shout = udf(lambda text: None if text is None else text.upper() + "!", "string")
+    return spark.table("orders").select("id", shout("customer").alias("loud"))
+
+
+def _applied(spark: SparkSession) -> DataFrame:
+    def extremes(rows):  # noqa: ANN001, ANN202
+        return rows.sort_values(["val", "id"]).iloc[[0, -1]][["id", "who", "val"]]
+
+    return spark.table("events").where("val IS NOT NULL").groupBy("who").applyInPandas(extremes, "id INT, who STRING, val INT")
+
+
+def _cogrouped(spark: SparkSession) -> DataFrame:
+    import pandas as pd
+
+    def count_both(left, right):  # noqa: ANN001, ANN202
+        rows = left if len(left) else right
+        return pd.DataFrame({"k": [rows["k"].iloc[0]], "a": [len(left)], "b": [len(right)]})
+
+    left, right = spark.table("bag_a").where("k IS NOT NULL"), spark.table("bag_b").where("k IS NOT NULL")
+    return left.groupBy("k").cogroup(right.groupBy("k")).applyInPandas(count_both, "k INT, a INT, b INT")
+
+
+def _sorted(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return spark.table("orders").select("id", "amount").orderBy(f.desc_nulls_last("amount"), "id").limit(3)
+
+
+def _unioned(spark: SparkSession) -> DataFrame:
+    left = spark.table("bag_a")
+    return left.unionByName(spark.table("bag_b").withColumnRenamed("v", "w"), allowMissingColumns=True)
+
+
+def _subtracted(spark: SparkSession) -> DataFrame:
+    return spark.table("bag_a").exceptAll(spark.table("bag_b")).intersectAll(spark.table("bag_a"))
+
+
+def _filled(spark: SparkSession) -> DataFrame:
+    return spark.table("readings").na.fill(0, ["q1"]).na.drop(subset=["q2"]).na.replace({"s1": "S"}, subset=["sensor"])
+
+
+def _sql_in_dataframe(spark: SparkSession) -> DataFrame:
+    inner = spark.sql("SELECT dept_id, avg(salary) AS mean FROM emp GROUP BY dept_id")
+    return spark.sql("SELECT e.id, e.salary - m.mean AS diff FROM emp e JOIN {m} m ON m.dept_id = e.dept_id", m=inner)
+
+
+def _lateral(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    top = spark.table("items").where(f.col("order_id") == f.col("o.id").outer()).select(f.max("qty").alias("most"))
+    return spark.table("orders").alias("o").lateralJoin(top, how="left").select("id", "most")
+
+
+_VIEW = "CREATE OR REPLACE TEMPORARY VIEW paid_orders AS SELECT id, customer, amount FROM orders WHERE status = 'paid'"
+_VIEW_2 = "CREATE OR REPLACE TEMPORARY VIEW paid_totals AS SELECT customer, sum(amount) AS s FROM paid_orders GROUP BY customer"
+
+CASES: tuple[Case, ...] = (
+    case("projection and filter", "SELECT id, upper(customer) AS c, amount * 2 AS twice FROM orders WHERE amount >= 60", ROWWISE),
+    case("filter that an update crosses", "SELECT id, name FROM emp WHERE salary > 450 AND dept_id IS NOT NULL", ROWWISE),
+    case("SELECT *", "SELECT * FROM docs", ROWWISE),
+    case("SELECT * EXCEPT", "SELECT * EXCEPT (hired, boss_id) FROM emp WHERE id > 2", ROWWISE),
+    case("CTE referenced once", "WITH big AS (SELECT * FROM orders WHERE amount > 50) SELECT customer, count(*) AS n FROM big GROUP BY customer", INLINED),
+    case(
+        "CTE referenced many times",
+        """
+        WITH totals AS (SELECT customer, sum(amount) AS s, count(*) AS n FROM orders GROUP BY customer)
+        SELECT a.customer, a.s, b.customer AS next, (SELECT max(s) FROM totals) AS top
+        FROM totals a LEFT JOIN totals b ON b.s > a.s AND b.n <= a.n
+        WHERE a.customer IN (SELECT customer FROM totals WHERE n > 1)
+        """,
+        ONCE,
+    ),
+    case(
+        "CTEs that build on each other, with columns renamed",
+        """
+        WITH lines(o, line) AS (SELECT order_id, qty * price FROM items),
+             sums(o, s) AS (SELECT o, sum(line) FROM lines GROUP BY o),
+             ranked AS (SELECT *, rank() OVER (ORDER BY s DESC) AS r FROM sums)
+        SELECT orders.customer, ranked.s, ranked.r FROM ranked JOIN orders ON orders.id = ranked.o
+        """,
+        MIXED,
+    ),
+    case(
+        "CTE inside a subquery, hiding an outer one",
+        """
+        WITH t AS (SELECT k FROM bag_a)
+        SELECT k, (WITH t AS (SELECT v FROM bag_b) SELECT max(v) FROM t) AS m FROM t
+        """,
+        MIXED,
+    ),
+    case("view", "SELECT customer, count(*) AS n FROM paid_orders GROUP BY customer", INLINED, setup=(_VIEW,)),
+    case(
+        "nested views",
+        "SELECT t.customer, t.s, o.id FROM paid_totals t JOIN paid_orders o ON o.customer = t.customer",
+        INLINED,
+        setup=(_VIEW, _VIEW_2),
+    ),
+    case(
+        "a changed view definition is noticed",
+        "SELECT customer, s FROM paid_totals",
+        INLINED,
+        setup=(_VIEW, _VIEW_2),
+        rounds=(
+            step("rows change", orders=([], [(50, "Di", None, "paid", None)])),
+            Round(
+                "the inner view is replaced",
+                statements=(_VIEW.replace("'paid'", "'open'"),),
+                mode="full",
+            ),
+            step("rows change again", orders=([(50, "Di", None, "paid", None)], [(51, "Di", None, "open", None)])),
+            Round(
+                "the inner view is replaced while rows change",
+                ({"orders": Change(inserts=((52, "Ed", None, "paid", None),))},),
+                statements=(_VIEW,),
+                mode="full",
+            ),
+            step("and once more", orders=([(52, "Ed", None, "paid", None)], [])),
+        ),
+    ),
+    case(
+        "temporary SQL function",
+        "SELECT id, with_tax(amount) AS gross FROM orders",
+        ROWWISE,
+        setup=("CREATE OR REPLACE TEMPORARY FUNCTION with_tax(x DECIMAL(10,2)) RETURNS DECIMAL(12,2) RETURN x * 1.25",),
+    ),
+    case(
+        "SQL function that reads a table",
+        "SELECT id, name, mates(dept_id) AS n FROM emp",
+        JOINED,
+        setup=(
+            "CREATE OR REPLACE TEMPORARY FUNCTION mates(d INT) RETURNS BIGINT RETURN SELECT count(*) FROM emp e WHERE e.dept_id = d",
+        ),
+    ),
+    case(
+        "SQL table function",
+        "SELECT o.id, t.product, t.line FROM orders o, LATERAL lines_of(o.id) t",
+        JOINED,
+        setup=(
+            "CREATE OR REPLACE TEMPORARY FUNCTION lines_of(o INT) RETURNS TABLE(product STRING, line DECIMAL(20,2)) "
+            "RETURN SELECT product, qty * price FROM items WHERE order_id = o",
+        ),
+    ),
+    case(
+        "session variable",
+        "SELECT id, amount FROM orders WHERE amount > least_amount",
+        ROWWISE,
+        setup=("DECLARE OR REPLACE VARIABLE least_amount DECIMAL(10,2) DEFAULT 50",),
+        limits="the value at creation is kept",
+    ),
+    case(
+        "Python scalar UDF",
+        "SELECT py_initial(customer) AS c, count(*) AS n FROM orders GROUP BY py_initial(customer)",
+        ROWWISE,
+        register=register_scalar_udfs,
+        limits=_DETERMINISTIC,
+    ),
+    case(
+        "Python UDF in WHERE and in a join",
+        "SELECT a.id, b.id AS other FROM orders a JOIN emp b ON py_initial(a.customer) = py_initial(b.name) WHERE py_initial(a.status) = 'P'",
+        JOINED,
+        register=register_scalar_udfs,
+        limits=_DETERMINISTIC,
+    ),
+    case(
+        "pandas UDF",
+        "SELECT id, pd_double(val) AS twice FROM events WHERE pd_double(val) > 2",
+        ROWWISE,
+        register=register_scalar_udfs,
+        limits=_DETERMINISTIC,
+    ),
+    case(
+        "Arrow UDF over an aggregate",
+        "SELECT k, arrow_plus(max(v), min(v)) AS both FROM bag_a GROUP BY k",
+        MIXED,
+        register=register_scalar_udfs,
+        limits=_DETERMINISTIC,
+    ),
+    case(
+        "lambda functions over arrays",
+        """
+        SELECT id, transform(tags, t -> upper(t)) AS up, filter(tags, t -> t IS NOT NULL) AS set_tags,
+               exists(tags, t -> t = 'red') AS red, aggregate(parts, 0, (s, p) -> s + p.qty) AS qty,
+               zip_with(tags, tags, (a, b) -> a || b) AS pairs, array_sort(tags, (a, b) -> CASE WHEN a < b THEN 1 ELSE -1 END) AS back
+        FROM docs WHERE forall(tags, t -> t IS NOT NULL)
+        """,
+        ROWWISE,
+    ),
+    case(
+        "lambda functions over maps",
+        """
+        SELECT id, map_keys(map_filter(options, (k, v) -> v > 1)) AS big,
+               map_values(transform_values(options, (k, v) -> v * 10)) AS tens, options['x'] AS x, cardinality(options) AS n
+        FROM prefs
+        """,
+        ROWWISE,
+        limits="a map may not be in the result or in a key; what is taken from it may",
+    ),
+    case(
+        "maps by their entries, aggregated",
+        "SELECT e.key, count(*) AS n, sum(e.value) AS s FROM prefs LATERAL VIEW explode(map_entries(options)) t AS e GROUP BY e.key",
+        MIXED,
+    ),
+    case("map built and read in the query", "SELECT id, map('a', amount, 'b', amount * 2)['b'] AS twice FROM orders", ROWWISE),
+    case(
+        "nested structs and arrays in the result",
+        "SELECT id, struct(span.lo AS lo, struct(tags, parts) AS inner) AS s, array(array(id), array(span.hi)) AS a FROM docs",
+        ROWWISE,
+    ),
+    case("binary, timestamps and doubles in the result", "SELECT raw, at, score, hex(raw) AS h FROM docs", ROWWISE),
+    case(
+        "timestamps without zone, intervals and times",
+        """
+        SELECT id, cast(at AS TIMESTAMP_NTZ) AS ntz, at - TIMESTAMP '2024-03-01 00:00:00' AS since,
+               val * INTERVAL '1' MONTH AS months, cast(at AS TIME) AS clock
+        FROM events
+        """,
+        ROWWISE,
+    ),
+    case(
+        "JSON paths and from_json",
+        "SELECT id, get_json_object(body, '$.user') AS who, from_json(body, 'n INT, lines ARRAY<STRUCT<qty: INT>>') AS j FROM docs",
+        ROWWISE,
+    ),
+    case(
+        "variant paths, cast",
+        "SELECT id, parse_json(body):user::STRING AS who, try_variant_get(parse_json(body), '$.lines[0].qty', 'int') AS q FROM docs",
+        ROWWISE,
+        limits="a variant may not be in the result or in a key; what is taken from it may",
+    ),
+    case(
+        "collation in GROUP BY",
+        "SELECT lower(max(customer)) AS c, count(*) AS n, sum(amount) AS s FROM orders GROUP BY customer COLLATE UTF8_LCASE",
+        BY_GROUP,
+    ),
+    case(
+        "collation in a key that is shown",
+        "SELECT customer COLLATE UTF8_LCASE AS c, count(*) AS n FROM orders GROUP BY customer COLLATE UTF8_LCASE",
+        BY_GROUP,
+        fixed_order=True,
+        limits="which of the equal texts is shown: the engine takes the least by bytes",
+    ),
+    case(
+        "collation in a join",
+        "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer COLLATE UTF8_LCASE = b.customer AND a.id < b.id",
+        JOINED,
+    ),
+    case(
+        "collation in ORDER BY LIMIT and DISTINCT",
+        "SELECT c FROM (SELECT DISTINCT lower(customer) AS c FROM orders) ORDER BY c COLLATE UNICODE_CI, c LIMIT 3",
+        MIXED,
+    ),
+    case(
+        "named parameters",
+        "SELECT id, amount FROM orders WHERE amount > :least AND status = :status",
+        ROWWISE,
+        args={"least": 20, "status": "paid"},
+    ),
+    case(
+        "IDENTIFIER clause",
+        "SELECT IDENTIFIER('customer') AS c, max(IDENTIFIER('amount')) AS m FROM IDENTIFIER('orders') GROUP BY 1",
+        BY_GROUP,
+        tables=("orders",),
+    ),
+    case("lateral column alias", "SELECT id, amount * 2 AS twice, twice + 1 AS more FROM orders WHERE amount IS NOT NULL", ROWWISE),
+    case(
+        "pipe syntax",
+        "FROM orders |> WHERE amount > 20 |> AGGREGATE count(*) AS n, sum(amount) AS s GROUP BY customer |> WHERE n > 1 |> EXTEND s / n AS mean",
+        MIXED,
+    ),
+    case("LIKE ANY, RLIKE, IN list, BETWEEN", "SELECT id FROM orders WHERE customer LIKE ANY ('A%', 'b%') OR customer RLIKE '^C' AND status IN ('paid', NULL) OR amount BETWEEN 10 AND 20", ROWWISE),
+    case(
+        "CASE, COALESCE, NULLIF, IF and TRY functions",
+        """
+        SELECT id, CASE status WHEN 'paid' THEN 1 WHEN 'open' THEN 0 END AS s, coalesce(amount, 0) AS a,
+               nullif(customer, 'Bo') AS c, if(day IS NULL, 'no day', 'day') AS d, try_divide(amount, amount - 80) AS t
+        FROM orders
+        """,
+        ROWWISE,
+    ),
+    case("constant query without a table change", "SELECT 1 AS one, max(k) IS NOT NULL AS some_key FROM bag_a WHERE false", ROWWISE, constant=True),
+    case("a filter that never passes", "SELECT id FROM orders WHERE 1 = 0", ROWWISE, constant=True),
+    case(
+        "outer join over aggregate over window over join",
+        """
+        SELECT d.name, t.best, t.n
+        FROM dept d LEFT JOIN (
+          SELECT dept_id, max(amount) AS best, count(*) AS n
+          FROM (
+            SELECT e.dept_id, o.amount, rank() OVER (PARTITION BY e.dept_id ORDER BY o.amount DESC) AS r
+            FROM emp e JOIN orders o ON o.id = e.id
+          ) WHERE r <= 2 GROUP BY dept_id
+        ) t ON t.dept_id = d.id
+        """,
+        MIXED,
+    ),
+    case(
+        "NOT EXISTS over UNION over aggregate",
+        """
+        SELECT a.k, a.v FROM bag_a a
+        WHERE NOT EXISTS (
+          SELECT 1 FROM (SELECT k, max(v) AS v FROM bag_b GROUP BY k UNION SELECT k, v FROM bag_c) u WHERE u.k = a.k AND u.v = a.v
+        )
+        """,
+        MIXED,
+    ),
+    case(
+        "aggregate over top-k over aggregate",
+        """
+        SELECT count(*) AS n, sum(s) AS total
+        FROM (SELECT customer, sum(amount) AS s FROM orders GROUP BY customer ORDER BY s DESC NULLS LAST, customer LIMIT 3)
+        """,
+        MIXED,
+    ),
+    # Defined by DataFrames.
+    case("DataFrame: filter and aggregate", "", BY_GROUP, tables=("orders",), define=_aggregated),
+    case("DataFrame: full join", "", JOINED, tables=("emp", "dept"), define=_joined),
+    case("DataFrame: window and top-N", "", MIXED, tables=("events",), define=_windowed),
+    case("DataFrame: dropDuplicates", "", BY_GROUP, tables=("orders",), define=_deduplicated),
+    case(
+        "DataFrame: dropDuplicates by a key",
+        "",
+        BY_GROUP,
+        tables=("orders",),
+        define=_deduplicated_by_key,
+        fixed_order=True,
+        limits="which row is kept: the engine takes the first by all columns",
+    ),
+    case("DataFrame: pivot", "", BY_GROUP, tables=("sales",), define=_pivoted),
+    case("DataFrame: cube", "", BY_GROUP, tables=("sales",), define=_cubed),
+    case("DataFrame: unpivot", "", ROWWISE, tables=("readings",), define=_melted),
+    case("DataFrame: Python UDF that has no name", "", ROWWISE, tables=("orders",), define=_udf_inline, limits=_DETERMINISTIC),
+    case("DataFrame: applyInPandas by group", "", BY_GROUP, tables=("events",), define=_applied, limits=_DETERMINISTIC),
+    case("DataFrame: cogrouped applyInPandas", "", BY_GROUP, tables=("bag_a", "bag_b"), define=_cogrouped, limits=_DETERMINISTIC),
+    case("DataFrame: sort and limit", "", MIXED, tables=("orders",), define=_sorted),
+    case("DataFrame: unionByName with missing columns", "", ROWWISE, tables=("bag_a", "bag_b"), define=_unioned),
+    case("DataFrame: exceptAll and intersectAll", "", MIXED, tables=("bag_a", "bag_b"), define=_subtracted),
+    case("DataFrame: na functions", "", ROWWISE, tables=("readings",), define=_filled),
+    case("DataFrame: SQL over a DataFrame", "", MIXED, tables=("emp",), define=_sql_in_dataframe),
+    case("DataFrame: lateral join", "", JOINED, tables=("orders", "items"), define=_lateral),
+)
