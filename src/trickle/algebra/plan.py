@@ -412,3 +412,27 @@ class LoopRef(Plan):
     def columns(self) -> tuple[Column, ...]:
         """The loop's columns, and the weight in a change."""
         return (*self.base, WEIGHT) if self.at == "change" else self.base
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterate(Plan):
+    """The sum of a seed and of what ``step`` makes of it, again and again until nothing comes: a change of a loop.
+
+    Computed once, like a shared result. ``step`` reads the last round's rows through ``LoopRef … change``.
+    """
+
+    name: str
+    loop: int
+    seed: Plan
+    step: Plan
+    max_depth: int
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the seed."""
+        return self.seed.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The seed; the step is run by itself."""
+        return (self.seed,)

@@ -10,6 +10,7 @@ from trickle.algebra.plan import (
     Expand,
     Filter,
     InnerJoin,
+    Iterate,
     Join,
     Loop,
     LoopRef,
@@ -42,6 +43,9 @@ def render(plan: Plan, note: Callable[[Plan], str] = lambda _: "", indent: int =
             seen.add(node.name)
         for child in node.inputs:
             visit(child, depth + 1)
+        if isinstance(node, Iterate):
+            lines.append("  " * depth + "by")
+            visit(node.step, depth + 1)
 
     visit(plan, indent)
     return "\n".join(lines)
@@ -84,6 +88,8 @@ def describe(node: Plan) -> str:
             return f"TopK {limit} after {offset} by [{_list(order)}]"
         case Loop(id=id_):
             return f"Loop {id_}"
+        case Iterate(loop=loop):
+            return f"Iterate loop {loop} from"
         case LoopRef(loop=loop, at=at):
             return f"LoopRef {loop} {at}"
     return type(node).__name__

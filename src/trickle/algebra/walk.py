@@ -11,6 +11,7 @@ from trickle.algebra.plan import (
     Empty,
     Expand,
     Filter,
+    Iterate,
     Join,
     Loop,
     LoopRef,
@@ -38,6 +39,8 @@ def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return replace(plan, children=inputs)
         case Loop():
             return replace(plan, anchor=inputs[0], step=inputs[1])
+        case Iterate():
+            return replace(plan, seed=inputs[0])
         case When():
             return replace(plan, trigger=cast("Shared", inputs[0]), child=inputs[1])
         case Filter() | Project() | Aggregate() | Window() | RowWise() | Expand() | TopK() | Shared():

@@ -108,6 +108,10 @@ class Frontend:
         with self._active(session):
             return session.sessionState().optimizer().execute(analysed)
 
+    def recursion_limit(self, session: Any) -> int:
+        """Give how deep a recursive CTE may go under a session's settings."""
+        return int((session or self._user).conf().get("spark.sql.cteRecursionLevelLimit"))
+
     def views(self, analysed: Any) -> dict[str, str]:
         """Give the name and text of each stored view that a query reads, those in subqueries too."""
         found: dict[str, str] = {}

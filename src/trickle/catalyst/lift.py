@@ -30,6 +30,7 @@ from trickle.algebra.plan import (
     Values,
     Window,
 )
+from trickle.algebra.walk import walk
 from trickle.catalyst.jvm import Jvm, items
 from trickle.model.reason import Reason
 
@@ -49,9 +50,16 @@ class Lift:
         obstacles: What stands against maintaining the query by its changes.
     """
 
-    def __init__(self, jvm: Jvm, resolve_leaf: ResolveLeaf) -> None:
-        """Start. ``resolve_leaf`` gives the source behind a leaf, None for constant rows, or raises."""
+    def __init__(self, jvm: Jvm, resolve_leaf: ResolveLeaf, max_depth: int = 100) -> None:
+        """Start.
+
+        Args:
+            jvm: Catalyst.
+            resolve_leaf: Gives the source behind a leaf, None for constant rows, or raises.
+            max_depth: How deep a recursion may go; -1 for any depth.
+        """
         self.jvm = jvm
+        self.max_depth = max_depth
         self.sources: dict[str, SourceTable] = {}
         self.obstacles: list[Reason] = []
         self._resolve_leaf = resolve_leaf
@@ -436,8 +444,29 @@ def _lift_sample(lift: Lift, node: Any) -> Plan:
 def _lift_loop(lift: Lift, node: Any) -> Plan:
     anchor, step = lift.plan(node.anchor()), lift.plan(node.recursion())
     depth = node.maxDepth()
-    limit = int(depth.get()) if depth.isDefined() else -1
-    return Loop(int(node.id()), anchor, step, lift.columns(node.output()), limit)
+    limit = int(depth.get()) if depth.isDefined() else lift.max_depth
+    loop = Loop(int(node.id()), anchor, step, lift.columns(node.output()), limit)
+    if not _is_linear(step, loop.id):
+        text = "A recursive CTE uses its own rows in an aggregate, a window, a LIMIT or an EXISTS."
+        lift.obstacle("NON_LINEAR_RECURSION", text, "Move that outside of the recursion, or use mode='full'.")
+    return loop
+
+
+def _is_linear(plan: Plan, loop: int) -> bool:
+    """Tell whether a step treats each row of the last round by itself."""
+    inside = [p for p in plan.inputs if any(isinstance(n, LoopRef) and n.loop == loop for n in walk(p))]
+    match plan:
+        case Filter() | Project() | RowWise() | Expand() | Union():
+            pass
+        case InnerJoin() if len(inside) <= 1:
+            pass
+        case SemiJoin() if inside in ([], [plan.left]):
+            pass
+        case OuterJoin() if inside == [plan.left if plan.kind == "left" else plan.right] and plan.kind != "full":
+            pass
+        case _ if inside:
+            return False
+    return all(_is_linear(p, loop) for p in inside)
 
 
 def _lift_loop_ref(lift: Lift, node: Any) -> Plan:

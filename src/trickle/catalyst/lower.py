@@ -17,6 +17,7 @@ from trickle.algebra.plan import (
     Expand,
     Filter,
     InnerJoin,
+    Iterate,
     Join,
     Loop,
     LoopRef,
@@ -283,6 +284,10 @@ def _lower_expand(lower: Lower, plan: Expand) -> Lowered:
 
 
 def _lower_union(lower: Lower, plan: Union) -> Lowered:
+    if len(plan.children) == 1:
+        only = lower.lower(plan.children[0])
+        attributes = only.named(plan.children[0].columns)
+        return Lowered(only.plan, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
     children = []
     for child in plan.children:
         lowered = lower.lower(child)
@@ -306,10 +311,39 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
     return Lowered(node, child.attributes)
 
 
+def _lower_loop(lower: Lower, plan: Loop) -> Lowered:
+    jvm = lower.jvm
+    anchor = _in_order(lower, plan.anchor)
+    number = jvm.object("org.apache.spark.sql.catalyst.plans.logical.CTERelationDef").newId()
+    outer = lower.loops.get(plan.id)
+    lower.loops[plan.id] = number
+    step = _in_order(lower, plan.step)
+    lower.loops[plan.id] = outer
+    ids = [jvm.new_id() for _ in plan.columns]
+    depth = jvm.none if plan.max_depth < 0 else jvm.some(plan.max_depth)
+    node = jvm.plan("UnionLoop", number, anchor, step, jvm.seq(ids), jvm.none, depth)
+    return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
+
+
+def _in_order(lower: Lower, plan: Plan) -> Any:
+    lowered = lower.lower(plan)
+    return lower.jvm.project([lower.jvm.alias(a, a.name()) for a in lowered.named(plan.columns)], lowered.plan)
+
+
+def _lower_loop_ref(lower: Lower, plan: LoopRef) -> Lowered:
+    if plan.at == "change":
+        return _lower_shared(lower, plan)
+    fresh = [c.handle.newInstance() for c in plan.base]
+    node = lower.jvm.plan("UnionLoopRef", lower.loops[plan.loop], lower.jvm.seq(fresh), False)  # noqa: FBT003
+    return Lowered(node, dict(zip((c.id for c in plan.base), fresh, strict=True)))
+
+
 LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     Scan: _lower_leaf,
     Shared: _lower_shared,
-    LoopRef: _lower_shared,
+    Iterate: _lower_shared,
+    Loop: _lower_loop,
+    LoopRef: _lower_loop_ref,
     Values: _lower_values,
     Empty: _lower_empty,
     When: _lower_when,
@@ -325,4 +359,3 @@ LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     Union: _lower_union,
     TopK: _lower_top_k,
 }
-__all__ = ["LOWERERS", "Leaf", "Loop", "Lower", "Lowered"]

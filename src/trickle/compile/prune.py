@@ -16,6 +16,7 @@ from trickle.algebra.plan import (
     Expand,
     Filter,
     InnerJoin,
+    Iterate,
     LoopRef,
     Plan,
     Project,
@@ -41,6 +42,8 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
             case LoopRef(loop=loop, at="change") if f"loop{loop}" in empty:
                 return Empty(node.columns)
             case Shared(name=name, child=child) if name in empty or isinstance(child, Empty):
+                return Empty(node.columns)
+            case Iterate(name=name, seed=seed) if name in empty or isinstance(seed, Empty):
                 return Empty(node.columns)
             case Union():
                 return _union(node)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.plan import Empty, Plan, Scan, Shared
+from trickle.algebra.plan import Empty, Iterate, LoopRef, Plan, Scan, Shared
 from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
 from trickle.compile.prune import prune
+from trickle.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,13 +47,14 @@ class Evaluation:
     snapshot: Callable[[Scan], DataFrame]
     changes: Mapping[str, Rows]
     local: bool = True
+    loops: Mapping[int, Rows] = field(default_factory=dict)
     _shared: dict[str, Rows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
     @property
     def empty(self) -> frozenset[str]:
         """The names of changes and shared results known to have no rows."""
-        found = {**self.changes, **self._shared}
+        found = {**self.changes, **self._shared, **{f"loop{k}": v for k, v in self.loops.items()}}
         return frozenset(name for name, rows in found.items() if rows.count == 0)
 
     def rows(self, plan: Plan) -> Rows | None:
@@ -60,7 +62,7 @@ class Evaluation:
         plan = self.settle(plan)
         if isinstance(plan, Empty):
             return None
-        if isinstance(plan, Shared):
+        if isinstance(plan, Shared | Iterate):
             return self._shared[plan.name]
         return self.materialise(self.frame(plan))
 
@@ -68,12 +70,35 @@ class Evaluation:
         """Compute the shared results a plan reads, innermost first, and prune by what turned out empty."""
         plan = prune(plan, self.empty)
         while True:
-            pending = next((p for p in walk(plan) if isinstance(p, Shared) and p.name not in self._shared), None)
+            pending = next(
+                (p for p in walk(plan) if isinstance(p, Shared | Iterate) and p.name not in self._shared), None
+            )
             if pending is None:
                 return plan
-            self._shared[pending.name] = self.materialise(self.frame(pending.child))
+            if isinstance(pending, Iterate):
+                self._shared[pending.name] = self._iterate(pending)
+            else:
+                self._shared[pending.name] = self.materialise(self.frame(pending.child))
             if self._shared[pending.name].count == 0:
                 plan = prune(plan, self.empty)
+
+    def _iterate(self, node: Iterate) -> Rows:
+        """Follow a change through a recursion until a round brings nothing."""
+        last = self.materialise(self.frame(node.seed))
+        rounds = [last]
+        while last.count:
+            if 0 <= node.max_depth < len(rounds):
+                text = f"a recursive CTE went deeper than {node.max_depth} levels."
+                hint = "Raise spark.sql.cteRecursionLevelLimit and create the table again; or is there a cycle?"
+                raise SourceError("RECURSION_LIMIT", text, hint=hint)
+            inner = Evaluation(self.jvm, self.snapshot, {}, local=self.local, loops={node.loop: last})
+            last = inner.rows(node.step) or Rows(last.frame.limit(0), 0)
+            self._kept += inner._kept
+            rounds.append(last)
+        frame = rounds[0].frame
+        for one in rounds[1:-1]:
+            frame = frame.union(one.frame)
+        return self.materialise(frame) if len(rounds) > 2 else rounds[0]  # noqa: PLR2004
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
@@ -94,8 +119,10 @@ class Evaluation:
         self._kept.clear()
 
     def _leaf(self, node: Plan) -> DataFrame:
-        if isinstance(node, Shared):
+        if isinstance(node, Shared | Iterate):
             return self._shared[node.name].frame
+        if isinstance(node, LoopRef):
+            return self.loops[node.loop].frame
         if isinstance(node, Scan) and node.at == "change":
             return self.changes[node.source].frame
         if isinstance(node, Scan):

@@ -50,7 +50,7 @@ def prepare(
 ) -> Prepared:
     """Optimise, lift and compile an analysed query; without a session it is taken as optimised already."""
     obstacles = frontend.obstacles(analysed)
-    lift = Lift(jvm, resolve_leaf)
+    lift = Lift(jvm, resolve_leaf, frontend.recursion_limit(session))
     plan = lift.plan(analysed if session is None else frontend.optimise(session, analysed))
     plan = fix_order(plan, jvm, lift)
     return Prepared(

@@ -11,6 +11,7 @@ from trickle.algebra.plan import (
     Expand,
     Filter,
     InnerJoin,
+    Loop,
     LoopRef,
     OuterJoin,
     Plan,
@@ -36,6 +37,7 @@ from trickle.rules.linear import (
     change_of_scan,
     change_of_union,
 )
+from trickle.rules.recursion import change_of_loop
 
 CHANGE_RULES: Final[Mapping[type[Plan], Rule]] = MappingProxyType(
     {
@@ -52,6 +54,7 @@ CHANGE_RULES: Final[Mapping[type[Plan], Rule]] = MappingProxyType(
         Aggregate: change_of_aggregate,
         Window: change_of_window,
         TopK: change_of_top_k,
+        Loop: change_of_loop,
     }
 )
 

@@ -15,6 +15,7 @@ from trickle.algebra.plan import (
     Empty,
     Filter,
     InnerJoin,
+    Iterate,
     LoopRef,
     Plan,
     Project,
@@ -125,14 +126,22 @@ class Derive:
 
     def share(self, plan: Plan) -> Plan:
         """Mark a result to be computed once; a scan already is."""
-        if isinstance(plan, Scan | Shared | Empty):
+        if isinstance(plan, Scan | Shared | Iterate | Empty):
             return plan
+        return Shared(self.new_name(), plan)
+
+    def new_name(self) -> str:
+        """Name a result that is computed once."""
         self._count += 1
-        return Shared(f"s{self._count}", plan)
+        return f"s{self._count}"
+
+    def within(self, loop: int) -> Derive:
+        """Derive inside a recursion's step, where only the recursive reference changes."""
+        return Derive(frozenset(), self._rules, loops=frozenset((loop,)))
 
     def trigger(self, change: Plan) -> Plan:
         """Give the netted change as a shared result, to know whether anything happened at all."""
-        return self.share(change if isinstance(change, Scan | Shared | Empty) else net(change))
+        return self.share(change if isinstance(change, Scan | Shared | Iterate | Empty) else net(change))
 
     def keys(self, plan: Plan, exprs: tuple[Expr, ...]) -> Plan:
         """Give the distinct values of some expressions over a plan, under fresh columns, computed once."""

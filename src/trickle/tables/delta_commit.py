@@ -1,8 +1,8 @@
 """One conditional commit to a Delta table, carrying a record.
 
-The record is the commit's ``userMetadata``; a ``SetTransaction`` of the application ``trickle``, numbered one higher at each
-commit, marks it as ours. Delta refuses a commit if a commit it did not see set the same application's transaction, so of
-two refreshes that start from one version one wins, on any storage with an atomic log store. A local file system
+The record is the commit's ``userMetadata``; a ``SetTransaction`` of the application ``trickle``, numbered one higher at
+each commit, marks it as ours. Delta refuses a commit if one that it did not see set the same application's transaction,
+so of two refreshes that start from one version one wins, on any storage with an atomic log store. A local file system
 has none between processes: there a lock file is held from the last look at the log to the end of the commit.
 
 MERGE would need these things as session settings, which parallel refreshes in one session would mix up, and scans the

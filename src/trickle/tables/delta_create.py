@@ -57,15 +57,8 @@ def create_target(
         raise _taken(name)
     handle = _default_place(spark, identifier)
     fresh = handle is not None and not handle.folder_exists()
-    settings = {**TABLE_PROPERTIES, **(properties or {})}
-    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json()))):
-        settings.setdefault("delta.columnMapping.mode", "name")
-    writer = rows.writeTo(name).using("delta")
-    for key, value in settings.items():
-        writer = writer.tableProperty(key, value)
-    writer = writer.option("userMetadata", record).option("txnAppId", APPLICATION).option("txnVersion", "0")
     try:
-        writer.create()
+        return _create(spark, name, rows, record, {**TABLE_PROPERTIES, **(properties or {})})
     except PySparkException as error:
         if "ALREADY_EXISTS" in str(error.getCondition() or ""):
             raise _taken(name) from error
@@ -74,7 +67,23 @@ def create_target(
     except BaseException:
         _clean(spark, name, handle if fresh else None, record)
         raise
-    return DeltaTarget(spark, name, location_of(spark, name))
+
+
+def _create(spark: SparkSession, name: str, rows: DataFrame, record: str, settings: Mapping[str, str]) -> DeltaTarget:
+    is_mapped = any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json())))
+    # Delta refuses files in the commit that turns on both column mapping and the change feed. The rows then come in
+    # a second commit, and the first has no record: a table without one is not yet refreshed, so a crash does no harm.
+    writer = (rows.limit(0) if is_mapped else rows).writeTo(name).using("delta")
+    for key, value in settings.items():
+        writer = writer.tableProperty(key, value)
+    if is_mapped:
+        writer.tableProperty("delta.columnMapping.mode", "name").create()
+    else:
+        writer.option("userMetadata", record).option("txnAppId", APPLICATION).option("txnVersion", "0").create()
+    target = open_target(spark, name)
+    if is_mapped:
+        target.append(rows, record, target.state())
+    return target
 
 
 def open_target(spark: SparkSession, name: str) -> DeltaTarget:
@@ -83,7 +92,7 @@ def open_target(spark: SparkSession, name: str) -> DeltaTarget:
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:
-    parser = spark._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined]
+    parser: Jvm = spark._jsparkSession.sessionState().sqlParser()
     try:
         return parser.parseMultipartIdentifier(name)
     except ParseException as error:
@@ -99,11 +108,11 @@ def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
         names = names[1:]
     if len(names) > 2 or spark.catalog.currentCatalog() != "spark_catalog":
         return None
-    jvm = spark._jvm  # type: ignore[attr-defined]
+    jvm: Jvm = spark._jvm
     handle = DeltaHandle(spark, "")
     database = handle.some(names[0] if len(names) == 2 else spark.catalog.currentDatabase())
     identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(names[-1], database)
-    catalog = spark._jsparkSession.sessionState().catalog()  # type: ignore[attr-defined]
+    catalog: Jvm = spark._jsparkSession.sessionState().catalog()
     uri = catalog.defaultTablePath(identifier)
     return DeltaHandle(spark, str(jvm.org.apache.hadoop.fs.Path(uri).toString()))
 
@@ -114,7 +123,7 @@ def _clean(spark: SparkSession, name: str, place: DeltaHandle | None, record: st
         return
     if place.head()[0] >= 0:
         state = DeltaTarget(spark, name, place.location).state()
-        if state.record != record:
+        if state.record not in (None, record):
             return
         spark.sql(f"DROP TABLE IF EXISTS {name}")
     place.delete_folder()

@@ -7,7 +7,6 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -16,6 +15,8 @@ from trickle.errors import SessionError, SourceError
 from trickle.model.reason import HISTORY_EXPIRED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_log import FileAction
@@ -41,11 +42,12 @@ class DeltaHandle:
             )
         self.spark = spark
         self.location = location
-        self._session: Jvm = spark._jsparkSession  # type: ignore[attr-defined]
-        self._jvm: Jvm = spark._jvm  # type: ignore[attr-defined]
-        self._delta: Jvm = self._jvm.org.apache.spark.sql.delta
-        self._none: Jvm = self._object(self._jvm.scala, "None")
-        self._session_class: Jvm = self._jvm.org.apache.spark.sql.classic.SparkSession
+        self._session: Jvm = spark._jsparkSession
+        jvm: Jvm = spark._jvm
+        self._jvm: Jvm = jvm
+        self._delta: Jvm = jvm.org.apache.spark.sql.delta
+        self._none: Jvm = self._object(jvm.scala, "None")
+        self._session_class: Jvm = jvm.org.apache.spark.sql.classic.SparkSession
         self._path: Jvm = None
 
     # -- plumbing ------------------------------------------------------------------------------------------------
@@ -157,11 +159,9 @@ class DeltaHandle:
         return self._scan(index)
 
     def feed(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
-        """Give the rows of change files, with ``_change_type``, as an ordinary file scan (not Delta's row-by-row one)."""
+        """Give the rows of change files, with ``_change_type``, by an ordinary file scan (Delta's own is an RDD)."""
         log = self.log
-        index = self._delta.files.TahoeChangeFileIndex(
-            self._session, self._spec(files), log, log.dataPath(), snapshot
-        )
+        index = self._delta.files.TahoeChangeFileIndex(self._session, self._spec(files), log, log.dataPath(), snapshot)
         return self._scan(index)
 
     def _spec(self, files: Sequence[Jvm]) -> Jvm:
@@ -179,7 +179,7 @@ class DeltaHandle:
         return self._delta.actions.Action.fromJson(json.dumps({kind: body}))
 
     def add_file(self, file: FileAction, vector: Mapping[str, Any] | None = None) -> Jvm:
-        """Make the ``AddFile`` that reads a file named by an ``add`` or ``remove``, with this or another deletion vector."""
+        """Make the ``AddFile`` that reads the file of an ``add`` or ``remove``, with this or its own deletion vector."""
         body = {
             "path": file.path,
             "partitionValues": file.body.get("partitionValues") or {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 from trickle.errors import SourceError
 from trickle.model.reason import (
@@ -156,19 +156,19 @@ class DeltaSource:
                 masks = {id(file): mask for file, mask in pairs}
                 for layer in layers(file for file, _ in pairs):
                     files = [self.handle.add_file(lookup(file), masks[id(file)]) for file in layer]
-                    take(self.handle.masked_rows(snapshot, files), F.lit(sign))
+                    take(self.handle.masked_rows(snapshot, files), fn.lit(sign))
         removed = (*plan.removed, *(old for old, _ in plain))
         added = (*plan.added, *(new for _, new in plain))
-        for files, sign in ((added, 1), (removed, -1)):
-            for layer in layers(files):
+        for whole, sign in ((added, 1), (removed, -1)):
+            for layer in layers(whole):
                 adds = [self.handle.add_file(lookup(file)) for file in layer]
-                take(self.handle.files(snapshot, adds), F.lit(sign))
+                take(self.handle.files(snapshot, adds), fn.lit(sign))
         if plan.feed:
             frame = self.handle.feed(snapshot, [self.handle.action("cdc", file.body) for file in plan.feed])
             came_kinds = frame["_change_type"].isin("insert", "update_postimage")
-            take(frame, F.when(came_kinds, F.lit(1)).otherwise(F.lit(-1)))
+            take(frame, fn.when(came_kinds, fn.lit(1)).otherwise(fn.lit(-1)))
         if not parts:
-            take(self.handle.files(snapshot, ()), F.lit(1))
+            take(self.handle.files(snapshot, ()), fn.lit(1))
         change = parts[0]
         for part in parts[1:]:
             change = change.union(part)

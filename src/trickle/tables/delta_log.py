@@ -234,18 +234,13 @@ class DeltaLogFiles:
 
     def missing(self, paths: set[str]) -> list[str]:
         """Give those of the files (paths as the log writes them) that storage no longer has."""
+        return [path for path in sorted(paths) if not self._has(path)]
+
+    def _has(self, path: str) -> bool:
         root = local_path(self._handle.location)
-        gone = []
-        for path in sorted(paths):
-            folder = local_path(path) if ":" in path.split("/")[0] or path.startswith("/") else None
-            if folder is None and root is not None and ":" not in path.split("/")[0]:
-                folder = root / unquote(path)
-            elif folder is not None:
-                folder = Path(unquote(str(folder)))
-            there = folder.exists() if folder is not None else self._handle.exists(path)
-            if not there:
-                gone.append(path)
-        return gone
+        is_absolute = path.startswith("/") or ":" in path.split("/", 1)[0]
+        file = local_path(unquote(path)) if is_absolute else root and root / unquote(path)
+        return file.exists() if file is not None else self._handle.exists(path)
 
     def _by_store(self) -> bool:
         if self._log is None:
@@ -276,7 +271,8 @@ class DeltaLogFiles:
             names = [entry.name for entry in self._log.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return -1
-        return max((int(n[:20]) for n in names if len(n) == 25 and n.endswith(".json") and n[:20].isdigit()), default=-1)
+        commits = (name[:20] for name in names if len(name) == 25 and name.endswith(".json"))
+        return max((int(number) for number in commits if number.isdigit()), default=-1)
 
     def _mark(self, version: int) -> tuple[int, ...] | None:
         try:

@@ -21,8 +21,8 @@ def resolve_source(spark: SparkSession, relation: str | Sequence[str] | Jvm) -> 
     """Give the Delta table that a name (``orders``, ``shop.orders``, ``delta.`/path```) or a plan's leaf stands for.
 
     Raises:
-        DefinitionError: ``UNSUPPORTED_SOURCE``, it is not a Delta table at its newest version; ``UNKNOWN_SOURCE``, there
-            is none of that name.
+        DefinitionError: ``UNSUPPORTED_SOURCE``, it is not a Delta table at its newest version; ``UNKNOWN_SOURCE``,
+            there is none of that name.
     """
     leaf = relation
     if isinstance(relation, str):
@@ -48,15 +48,14 @@ def source_of_leaf(spark: SparkSession, leaf: Jvm) -> DeltaSource:
 
 def delta_index(leaf: Jvm) -> Jvm | None:
     """Give Delta's file index of a leaf, None if the leaf is not a Delta table."""
-    if _class(leaf) != "LogicalRelation" or _class(leaf.relation()) != "HadoopFsRelation" and not hasattr_location(leaf):
+    if _class(leaf) != "LogicalRelation":
         return None
-    location = leaf.relation().location()
+    relation = leaf.relation()
+    # Delta's own relation is an unnamed subclass of Spark's, inside DeltaLog.
+    if _class(relation) != "HadoopFsRelation" and "DeltaLog" not in str(relation.getClass().getName()):
+        return None
+    location = relation.location()
     return location if _class(location) == "TahoeLogFileIndex" else None
-
-
-def hasattr_location(leaf: Jvm) -> bool:
-    """Tell whether a relation has files; Delta's own is an unnamed subclass of Spark's."""
-    return "DeltaLog" in str(leaf.relation().getClass().getName())
 
 
 def leaf_name(leaf: Jvm) -> str:

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 if TYPE_CHECKING:
@@ -71,18 +71,18 @@ class Rewrite:
         """Write the files; gives the actions that put them in place of the old ones."""
         table = self._table
         held, actions, size = table.some(set(self._hit))
-        marked = held.join(self._leaving.withColumn("__leaves", F.lit(True)), ["__file", "__row"], "left")
+        marked = held.join(self._leaving.withColumn("__leaves", fn.lit(True)), ["__file", "__row"], "left")
         places = [f"t{at}" for at in range(len(table.names))]
         if table.transaction.has_feed:
-            kind = F.when(F.col("__leaves"), F.lit("delete"))
+            kind = fn.when(fn.col("__leaves"), fn.lit("delete"))
             rows = marked.select(*places, kind).toDF(*table.names, "_change_type")
             if self._inserted:
-                none = F.lit(None).cast("string")
+                none = fn.lit(None).cast("string")
                 come = self._inserts.select("*", none).toDF(*table.names, "_change_type")
-                told = self._inserts.select("*", F.lit("insert")).toDF(*table.names, "_change_type")
+                told = self._inserts.select("*", fn.lit("insert")).toDF(*table.names, "_change_type")
                 rows = rows.union(come).union(told)
         else:
-            rows = marked.where(F.col("__leaves").isNull()).select(*places).toDF(*table.names)
+            rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
             if self._inserted:
                 rows = rows.union(self._inserts)
         if size <= _ONE_FILE_BYTES and self._inserted <= 100_000:
@@ -99,15 +99,15 @@ def touched(addresses: DataFrame) -> dict[str, int]:
 def all_equal(width: int, places: Sequence[int] | None = None) -> Column:
     """Compare the table's columns t0, t1 … with the change's c0, c1 …, null-safe; at no place at all it is true."""
     chosen = range(width) if places is None else places
-    tests = [F.col(f"t{place}").eqNullSafe(F.col(f"c{place}")) for place in chosen]
-    return reduce(lambda left, right: left & right, tests, F.lit(True)) if tests else F.lit(True)
+    tests = [fn.col(f"t{place}").eqNullSafe(fn.col(f"c{place}")) for place in chosen]
+    return reduce(lambda left, right: left & right, tests, fn.lit(True)) if tests else fn.lit(True)
 
 
 def repeated(frame: DataFrame, weight: str, most: int) -> DataFrame:
     """Give each row as often as its weight says."""
     if most <= 1:
         return frame
-    return frame.withColumn("__copy", F.explode(F.expr(f"array_repeat(0, cast({weight} as int))")))
+    return frame.withColumn("__copy", fn.explode(fn.expr(f"array_repeat(0, cast({weight} as int))")))
 
 
 def some_incomparable(frame: DataFrame, places: Sequence[int]) -> bool:

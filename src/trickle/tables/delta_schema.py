@@ -45,9 +45,7 @@ def _bare(kind: Any) -> Any:
     return bare
 
 
-def first_difference(
-    before: Mapping[str, Any], after: Mapping[str, Any], columns: Sequence[str]
-) -> str | None:
+def first_difference(before: Mapping[str, Any], after: Mapping[str, Any], columns: Sequence[str]) -> str | None:
     """Say in words how the asked columns differ between two ``metaData`` actions, None if they do not.
 
     A different partitioning is a difference too: the value of a partition column is in the log, not in the files, so

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window
 
@@ -138,7 +138,7 @@ class DeltaTarget:
             signed = _numbered(change, "__w").persist(_CACHE)
             work.undo.append(signed)
             totals = signed.agg(
-                F.sum(F.greatest(F.col("__w"), F.lit(0))), F.sum(F.least(F.col("__w"), F.lit(0))), F.max("__w")
+                fn.sum(fn.greatest(fn.col("__w"), fn.lit(0))), fn.sum(fn.least(fn.col("__w"), fn.lit(0))), fn.max("__w")
             ).first()
             came, went, most = (int(total or 0) for total in totals or (0, 0, 0))
             work.step("change")
@@ -152,8 +152,8 @@ class DeltaTarget:
             nth = Window.partitionBy("__id").orderBy("__file", "__row")
             found = (
                 table.frame.join(gone, all_equal(len(names)))
-                .select("__file", "__row", "__w", F.row_number().over(nth).alias("__nth"))
-                .where(F.col("__nth") <= -F.col("__w"))
+                .select("__file", "__row", "__w", fn.row_number().over(nth).alias("__nth"))
+                .where(fn.col("__nth") <= -fn.col("__w"))
                 .select("__file", "__row")
                 .persist(_CACHE)
             )
@@ -178,19 +178,19 @@ class DeltaTarget:
         with work as transaction:
             names = self._fitting(rows).columns
             places = [names.index(key) for key in keys]
-            new = _numbered(rows).withColumn("__gone", F.lit(False)).persist(_CACHE)
+            new = _numbered(rows).withColumn("__gone", fn.lit(False)).persist(_CACHE)
             work.undo.append(new)
             came = new.count()
             work.step("change")
             empty = new.where("false").drop("__id", "__gone")
-            dropped = gone.toDF(*(f"c{place}" for place in places)).select("*", F.lit(True).alias("__gone"))
+            dropped = gone.toDF(*(f"c{place}" for place in places)).select("*", fn.lit(True).alias("__gone"))
             wanted = new.unionByName(empty.unionByName(dropped, allowMissingColumns=True), allowMissingColumns=True)
             table = Addressed(transaction, names)
             others = [place for place in range(len(names)) if place not in places]
-            same = F.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
+            same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
             found = (
                 table.frame.join(wanted, all_equal(len(names), places))
-                .select("__file", "__row", "__id", (~F.col("__gone") & same).alias("__same"))
+                .select("__file", "__row", "__id", (~fn.col("__gone") & same).alias("__same"))
                 .persist(_CACHE)
             )
             work.undo.append(found)
@@ -252,9 +252,9 @@ class _Work:
 
 
 def _numbered(frame: DataFrame, *extra: str) -> DataFrame:
-    """Name the columns by place (c0, c1 …, then ``extra``), so that no user's name can meet ours, and number the rows."""
+    """Name the columns by place (c0, c1 …, ``extra``), so that no user's name can meet ours, and number the rows."""
     count = len(frame.columns) - len(extra)
-    return frame.toDF(*_places(range(count)), *extra).withColumn("__id", F.monotonically_increasing_id())
+    return frame.toDF(*_places(range(count)), *extra).withColumn("__id", fn.monotonically_increasing_id())
 
 
 def _places(names: Sequence[object] | range) -> list[str]:

@@ -45,7 +45,7 @@ class MemorySource:
         """Start at version 0 with these rows (tuples in the schema's order)."""
         self.name = name
         self.spark = spark
-        self.schema = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        self.schema = _schema(schema)
         self._id = str(uuid.uuid4())
         self._versions: list[list[Row]] = [list(rows)]
         self._schemas: list[StructType] = [self.schema]
@@ -129,7 +129,7 @@ class MemoryTarget:
         """Start at version 0 with these rows and no record."""
         self.name = name
         self.spark = spark
-        self.schema = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        self.schema = _schema(schema)
         self._rows: list[Row] = list(rows)
         self._record: str | None = None
         self._record_version = -1
@@ -214,6 +214,12 @@ class MemoryTarget:
         self._version += 1
         self._record, self._record_version, self._foreign = record, self._version, ()
         return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
+
+
+def _schema(schema: StructType | str) -> StructType:
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    assert isinstance(parsed, StructType)
+    return parsed
 
 
 def _collect(frame: DataFrame) -> list[Row]:
