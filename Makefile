@@ -1,6 +1,7 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 BIN := .venv/bin
+LINES := 6000000
 
 .PHONY: help setup demo test test-all check fmt bench lock clean
 
@@ -29,8 +30,8 @@ fmt: setup ## Format the code, fix what the linter can
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format .
 
-bench: setup ## Measure refreshes against full recomputes
-	@$(BIN)/python benchmarks/run.py
+bench: setup ## The demo on a larger shop (LINES=6000000)
+	@$(BIN)/python examples/demo.py --lines $(LINES) --warehouse bench-data
 
 lock: setup ## Renew requirements-dev.txt from pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv

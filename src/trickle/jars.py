@@ -67,9 +67,11 @@ def fetch_jars() -> tuple[Path, ...]:
         raise SessionError(
             "JARS_UNAVAILABLE",
             f"Spark could not fetch {package}: {said[-600:] or done.stderr[-600:]}",
-            hint="Check the network; behind a mirror set spark.jars.repositories or spark.jars.ivySettings in spark-defaults.conf.",
+            hint="Check the network; behind a mirror set spark.jars.ivySettings in Spark's spark-defaults.conf.",
         )
-    jars = tuple(path for path in (Path(item.removeprefix("file:")) for item in json.loads(listed[1])) if not _spark_has(path))
+    jars = tuple(
+        path for path in (Path(item.removeprefix("file:")) for item in json.loads(listed[1])) if not _spark_has(path)
+    )
     _remember(jars)
     return jars
 

@@ -21,8 +21,8 @@ SUPPORTED_MAJORS: Final = range(17, 24)
 REQUIRED_MODULE: Final = "jdk.incubator.vector"
 INSTALL_ROOTS: Final = ("/usr/lib/jvm", "/opt/java", "/Library/Java/JavaVirtualMachines")
 HINT: Final = (
-    "Install Java 17 or 21 (Debian, Ubuntu: `apt-get install openjdk-17-jre-headless`; macOS: `brew install openjdk@17`), "
-    "or point JAVA_HOME at one."
+    "Install Java 17 or 21 (Debian, Ubuntu: `apt-get install openjdk-17-jre-headless`; "
+    "macOS: `brew install openjdk@17`), or point JAVA_HOME at one."
 )
 
 
@@ -58,7 +58,9 @@ def find_java(env: Mapping[str, str] | None = None) -> Java:
     if not found:
         raise SessionError("JAVA_MISSING", "Spark needs Java 17 or 21, and no Java was found.", hint=HINT)
     seen = ", ".join(f"Java {java.major} in {java.home}" for java in dict.fromkeys(found))
-    raise SessionError("JAVA_UNSUPPORTED", f"Spark needs Java 17 or 21 with the module {REQUIRED_MODULE}; found {seen}.", hint=HINT)
+    raise SessionError(
+        "JAVA_UNSUPPORTED", f"Spark needs Java 17 or 21 with the module {REQUIRED_MODULE}; found {seen}.", hint=HINT
+    )
 
 
 def inspect_java(home: Path) -> Java | None:

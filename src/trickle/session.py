@@ -24,7 +24,11 @@ DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 #: Lines every JVM of Spark prints at start, which tell a user nothing.
-_STARTUP_NOISE: Final = (b"WARNING: Using incubator modules", b"Picked up JAVA_TOOL_OPTIONS", b"Picked up _JAVA_OPTIONS")
+_STARTUP_NOISE: Final = (
+    b"WARNING: Using incubator modules",
+    b"Picked up JAVA_TOOL_OPTIONS",
+    b"Picked up _JAVA_OPTIONS",
+)
 
 
 def local_session(

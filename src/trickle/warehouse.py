@@ -235,7 +235,8 @@ def _empty_storage(catalog: Any) -> tuple[Any, ...]:
 def _defaults(jvm: Any, class_name: str, *, first: int) -> tuple[Any, ...]:
     """The default values of a case class' fields from the given one on (counted from 1)."""
     longest = max(
-        jvm.java.lang.Class.forName(class_name).getConstructors(), key=lambda constructor: constructor.getParameterCount()
+        jvm.java.lang.Class.forName(class_name).getConstructors(),
+        key=lambda constructor: constructor.getParameterCount(),
     )
     companion = getattr(getattr(jvm, f"{class_name}$"), "MODULE$")
     return tuple(

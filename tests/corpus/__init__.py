@@ -1,0 +1,48 @@
+"""The corpus: one titled case per construct of Spark SQL, by family."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from . import (
+    aggregates,
+    composition,
+    joins,
+    lateral,
+    recursion,
+    refused,
+    set_operations,
+    subqueries,
+    top_k,
+    windows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .case import Case
+
+FAMILIES: Final[Mapping[str, tuple[Case, ...]]] = MappingProxyType(
+    {
+        "LATERAL and generators": lateral.CASES,
+        "Aggregates": aggregates.CASES,
+        "Windows": windows.CASES,
+        "Subqueries": subqueries.CASES,
+        "Joins": joins.CASES,
+        "Set operations": set_operations.CASES,
+        "Top-k": top_k.CASES,
+        "Recursion": recursion.CASES,
+        "Composition": composition.CASES,
+        "Refused": refused.CASES,
+    }
+)
+
+ALL: Final[tuple[Case, ...]] = tuple(case for cases in FAMILIES.values() for case in cases)
+MAINTAINED: Final[tuple[Case, ...]] = tuple(case for case in ALL if case.refused is None)
+REFUSED: Final[tuple[Case, ...]] = tuple(case for case in ALL if case.refused is not None)
+
+#: Every fourth case of each family: enough of each to be run end to end in minutes.
+REPRESENTATIVE: Final[tuple[Case, ...]] = tuple(
+    case for cases in FAMILIES.values() for case in cases[::4] if case.refused is None
+)

@@ -26,15 +26,15 @@ def register_scalar_udfs(spark: SparkSession) -> None:
     import pyarrow.compute as pc
     from pyspark.sql.functions import arrow_udf, pandas_udf, udf
 
-    def py_initial(text):  # noqa: ANN001, ANN202
+    def py_initial(text):
         return text[:1].upper() if text else None
 
-    def pd_double(number):  # noqa: ANN001, ANN202
+    def pd_double(number):
         return number * 2
 
     pd_double.__annotations__ = {"number": pd.Series, "return": pd.Series}
 
-    def arrow_plus(left, right):  # noqa: ANN001, ANN202
+    def arrow_plus(left, right):
         return pc.add(left, right)
 
     arrow_plus.__annotations__ = {"left": pa.Array, "right": pa.Array, "return": pa.Array}
@@ -95,16 +95,21 @@ def _udf_inline(spark: SparkSession) -> DataFrame:
 
 
 def _applied(spark: SparkSession) -> DataFrame:
-    def extremes(rows):  # noqa: ANN001, ANN202
+    def extremes(rows):
         return rows.sort_values(["val", "id"]).iloc[[0, -1]][["id", "who", "val"]]
 
-    return spark.table("events").where("val IS NOT NULL").groupBy("who").applyInPandas(extremes, "id INT, who STRING, val INT")
+    return (
+        spark.table("events")
+        .where("val IS NOT NULL")
+        .groupBy("who")
+        .applyInPandas(extremes, "id INT, who STRING, val INT")
+    )
 
 
 def _cogrouped(spark: SparkSession) -> DataFrame:
     import pandas as pd
 
-    def count_both(left, right):  # noqa: ANN001, ANN202
+    def count_both(left, right):
         rows = left if len(left) else right
         return pd.DataFrame({"k": [rows["k"].iloc[0]], "a": [len(left)], "b": [len(right)]})
 
@@ -144,14 +149,29 @@ def _lateral(spark: SparkSession) -> DataFrame:
 
 
 _VIEW = "CREATE OR REPLACE TEMPORARY VIEW paid_orders AS SELECT id, customer, amount FROM orders WHERE status = 'paid'"
-_VIEW_2 = "CREATE OR REPLACE TEMPORARY VIEW paid_totals AS SELECT customer, sum(amount) AS s FROM paid_orders GROUP BY customer"
+_VIEW_2 = (
+    "CREATE OR REPLACE TEMPORARY VIEW paid_totals AS "
+    "SELECT customer, sum(amount) AS s FROM paid_orders GROUP BY customer"
+)
 
 CASES: tuple[Case, ...] = (
-    case("projection and filter", "SELECT id, upper(customer) AS c, amount * 2 AS twice FROM orders WHERE amount >= 60", ROWWISE),
-    case("filter that an update crosses", "SELECT id, name FROM emp WHERE salary > 450 AND dept_id IS NOT NULL", ROWWISE),
+    case(
+        "projection and filter",
+        "SELECT id, upper(customer) AS c, amount * 2 AS twice FROM orders WHERE amount >= 60",
+        ROWWISE,
+    ),
+    case(
+        "filter that an update crosses", "SELECT id, name FROM emp WHERE salary > 450 AND dept_id IS NOT NULL", ROWWISE
+    ),
     case("SELECT *", "SELECT * FROM docs", ROWWISE),
     case("SELECT * EXCEPT", "SELECT * EXCEPT (hired, boss_id) FROM emp WHERE id > 2", ROWWISE),
-    case("CTE referenced once", "WITH big AS (SELECT * FROM orders WHERE amount > 50) SELECT customer, count(*) AS n FROM big GROUP BY customer", INLINED),
+    case(
+        "CTE referenced once",
+        """
+        WITH big AS (SELECT * FROM orders WHERE amount > 50) SELECT customer, count(*) AS n FROM big GROUP BY customer
+        """,
+        INLINED,
+    ),
     case(
         "CTE referenced many times",
         """
@@ -220,7 +240,8 @@ CASES: tuple[Case, ...] = (
         "SELECT id, name, mates(dept_id) AS n FROM emp",
         JOINED,
         setup=(
-            "CREATE OR REPLACE TEMPORARY FUNCTION mates(d INT) RETURNS BIGINT RETURN SELECT count(*) FROM emp e WHERE e.dept_id = d",
+            "CREATE OR REPLACE TEMPORARY FUNCTION mates(d INT) RETURNS BIGINT "
+            "RETURN SELECT count(*) FROM emp e WHERE e.dept_id = d",
         ),
     ),
     case(
@@ -248,7 +269,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "Python UDF in WHERE and in a join",
-        "SELECT a.id, b.id AS other FROM orders a JOIN emp b ON py_initial(a.customer) = py_initial(b.name) WHERE py_initial(a.status) = 'P'",
+        """
+        SELECT a.id, b.id AS other FROM orders a JOIN emp b ON py_initial(a.customer) = py_initial(b.name)
+        WHERE py_initial(a.status) = 'P'
+        """,
         JOINED,
         register=register_scalar_udfs,
         limits=_DETERMINISTIC,
@@ -272,7 +296,8 @@ CASES: tuple[Case, ...] = (
         """
         SELECT id, transform(tags, t -> upper(t)) AS up, filter(tags, t -> t IS NOT NULL) AS set_tags,
                exists(tags, t -> t = 'red') AS red, aggregate(parts, 0, (s, p) -> s + p.qty) AS qty,
-               zip_with(tags, tags, (a, b) -> a || b) AS pairs, array_sort(tags, (a, b) -> CASE WHEN a < b THEN 1 ELSE -1 END) AS back
+               zip_with(tags, tags, (a, b) -> a || b) AS pairs,
+               array_sort(tags, (a, b) -> CASE WHEN a < b THEN 1 ELSE -1 END) AS back
         FROM docs WHERE forall(tags, t -> t IS NOT NULL)
         """,
         ROWWISE,
@@ -281,7 +306,8 @@ CASES: tuple[Case, ...] = (
         "lambda functions over maps",
         """
         SELECT id, map_keys(map_filter(options, (k, v) -> v > 1)) AS big,
-               map_values(transform_values(options, (k, v) -> v * 10)) AS tens, options['x'] AS x, cardinality(options) AS n
+               map_values(transform_values(options, (k, v) -> v * 10)) AS tens,
+               options['x'] AS x, cardinality(options) AS n
         FROM prefs
         """,
         ROWWISE,
@@ -289,39 +315,60 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "maps by their entries, aggregated",
-        "SELECT e.key, count(*) AS n, sum(e.value) AS s FROM prefs LATERAL VIEW explode(map_entries(options)) t AS e GROUP BY e.key",
+        """
+        SELECT e.key, count(*) AS n, sum(e.value) AS s FROM prefs LATERAL VIEW explode(map_entries(options)) t AS e
+        GROUP BY e.key
+        """,
         MIXED,
     ),
-    case("map built and read in the query", "SELECT id, map('a', amount, 'b', amount * 2)['b'] AS twice FROM orders", ROWWISE),
+    case(
+        "map built and read in the query",
+        "SELECT id, map('a', amount, 'b', amount * 2)['b'] AS twice FROM orders",
+        ROWWISE,
+    ),
     case(
         "nested structs and arrays in the result",
-        "SELECT id, struct(span.lo AS lo, struct(tags, parts) AS inner) AS s, array(array(id), array(span.hi)) AS a FROM docs",
+        """
+        SELECT id, struct(span.lo AS lo, struct(tags, parts) AS inner) AS s, array(array(id), array(span.hi)) AS a
+        FROM docs
+        """,
         ROWWISE,
     ),
     case("binary, timestamps and doubles in the result", "SELECT raw, at, score, hex(raw) AS h FROM docs", ROWWISE),
     case(
-        "timestamps without zone, intervals and times",
+        "timestamps without zone, and intervals on the way",
         """
-        SELECT id, cast(at AS TIMESTAMP_NTZ) AS ntz, at - TIMESTAMP '2024-03-01 00:00:00' AS since,
-               val * INTERVAL '1' MONTH AS months, cast(at AS TIME) AS clock
+        SELECT id, cast(at AS TIMESTAMP_NTZ) AS ntz, cast(at - TIMESTAMP '2024-03-01 00:00:00' AS STRING) AS since,
+               at + val * INTERVAL '1' MONTH AS later, hour(at) AS clock
         FROM events
         """,
         ROWWISE,
     ),
     case(
         "JSON paths and from_json",
-        "SELECT id, get_json_object(body, '$.user') AS who, from_json(body, 'n INT, lines ARRAY<STRUCT<qty: INT>>') AS j FROM docs",
+        """
+        SELECT id, get_json_object(body, '$.user') AS who, from_json(body, 'n INT, lines ARRAY<STRUCT<qty:
+               INT>>') AS j
+        FROM docs
+        """,
         ROWWISE,
     ),
     case(
         "variant paths, cast",
-        "SELECT id, parse_json(body):user::STRING AS who, try_variant_get(parse_json(body), '$.lines[0].qty', 'int') AS q FROM docs",
+        """
+        SELECT id, parse_json(body):user::STRING AS who, try_variant_get(parse_json(body), '$.lines[0].qty',
+               'int') AS q
+        FROM docs
+        """,
         ROWWISE,
         limits="a variant may not be in the result or in a key; what is taken from it may",
     ),
     case(
         "collation in GROUP BY",
-        "SELECT lower(max(customer)) AS c, count(*) AS n, sum(amount) AS s FROM orders GROUP BY customer COLLATE UTF8_LCASE",
+        """
+        SELECT lower(max(customer)) AS c, count(*) AS n, sum(amount) AS s FROM orders
+        GROUP BY customer COLLATE UTF8_LCASE
+        """,
         BY_GROUP,
     ),
     case(
@@ -333,7 +380,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "collation in a join",
-        "SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer COLLATE UTF8_LCASE = b.customer AND a.id < b.id",
+        """
+        SELECT a.id, b.id AS other FROM orders a
+        JOIN orders b ON a.customer COLLATE UTF8_LCASE = b.customer AND a.id < b.id
+        """,
         JOINED,
     ),
     case(
@@ -353,13 +403,28 @@ CASES: tuple[Case, ...] = (
         BY_GROUP,
         tables=("orders",),
     ),
-    case("lateral column alias", "SELECT id, amount * 2 AS twice, twice + 1 AS more FROM orders WHERE amount IS NOT NULL", ROWWISE),
+    case(
+        "lateral column alias",
+        "SELECT id, amount * 2 AS twice, twice + 1 AS more FROM orders WHERE amount IS NOT NULL",
+        ROWWISE,
+    ),
     case(
         "pipe syntax",
-        "FROM orders |> WHERE amount > 20 |> AGGREGATE count(*) AS n, sum(amount) AS s GROUP BY customer |> WHERE n > 1 |> EXTEND s / n AS mean",
+        """
+        FROM orders |> WHERE amount > 20 |> AGGREGATE count(*) AS n, sum(amount) AS s GROUP BY customer |> WHERE n > 1
+        |> EXTEND s / n AS mean
+        """,
         MIXED,
     ),
-    case("LIKE ANY, RLIKE, IN list, BETWEEN", "SELECT id FROM orders WHERE customer LIKE ANY ('A%', 'b%') OR customer RLIKE '^C' AND status IN ('paid', NULL) OR amount BETWEEN 10 AND 20", ROWWISE),
+    case(
+        "LIKE ANY, RLIKE, IN list, BETWEEN",
+        """
+        SELECT id FROM orders
+        WHERE customer LIKE ANY ('A%', 'b%') OR customer RLIKE '^C' AND status IN ('paid', NULL) OR amount
+               BETWEEN 10 AND 20
+        """,
+        ROWWISE,
+    ),
     case(
         "CASE, COALESCE, NULLIF, IF and TRY functions",
         """
@@ -369,7 +434,12 @@ CASES: tuple[Case, ...] = (
         """,
         ROWWISE,
     ),
-    case("constant query without a table change", "SELECT 1 AS one, max(k) IS NOT NULL AS some_key FROM bag_a WHERE false", ROWWISE, constant=True),
+    case(
+        "constant query without a table change",
+        "SELECT 1 AS one, max(k) IS NOT NULL AS some_key FROM bag_a WHERE false",
+        ROWWISE,
+        constant=True,
+    ),
     case("a filter that never passes", "SELECT id FROM orders WHERE 1 = 0", ROWWISE, constant=True),
     case(
         "outer join over aggregate over window over join",
@@ -390,7 +460,8 @@ CASES: tuple[Case, ...] = (
         """
         SELECT a.k, a.v FROM bag_a a
         WHERE NOT EXISTS (
-          SELECT 1 FROM (SELECT k, max(v) AS v FROM bag_b GROUP BY k UNION SELECT k, v FROM bag_c) u WHERE u.k = a.k AND u.v = a.v
+          SELECT 1 FROM (SELECT k, max(v) AS v FROM bag_b GROUP BY k UNION SELECT k, v FROM bag_c) u
+          WHERE u.k = a.k AND u.v = a.v
         )
         """,
         MIXED,
@@ -399,7 +470,9 @@ CASES: tuple[Case, ...] = (
         "aggregate over top-k over aggregate",
         """
         SELECT count(*) AS n, sum(s) AS total
-        FROM (SELECT customer, sum(amount) AS s FROM orders GROUP BY customer ORDER BY s DESC NULLS LAST, customer LIMIT 3)
+        FROM (
+          SELECT customer, sum(amount) AS s FROM orders GROUP BY customer ORDER BY s DESC NULLS LAST, customer LIMIT 3
+        )
         """,
         MIXED,
     ),
@@ -420,9 +493,23 @@ CASES: tuple[Case, ...] = (
     case("DataFrame: pivot", "", BY_GROUP, tables=("sales",), define=_pivoted),
     case("DataFrame: cube", "", BY_GROUP, tables=("sales",), define=_cubed),
     case("DataFrame: unpivot", "", ROWWISE, tables=("readings",), define=_melted),
-    case("DataFrame: Python UDF that has no name", "", ROWWISE, tables=("orders",), define=_udf_inline, limits=_DETERMINISTIC),
+    case(
+        "DataFrame: Python UDF that has no name",
+        "",
+        ROWWISE,
+        tables=("orders",),
+        define=_udf_inline,
+        limits=_DETERMINISTIC,
+    ),
     case("DataFrame: applyInPandas by group", "", BY_GROUP, tables=("events",), define=_applied, limits=_DETERMINISTIC),
-    case("DataFrame: cogrouped applyInPandas", "", BY_GROUP, tables=("bag_a", "bag_b"), define=_cogrouped, limits=_DETERMINISTIC),
+    case(
+        "DataFrame: cogrouped applyInPandas",
+        "",
+        BY_GROUP,
+        tables=("bag_a", "bag_b"),
+        define=_cogrouped,
+        limits=_DETERMINISTIC,
+    ),
     case("DataFrame: sort and limit", "", MIXED, tables=("orders",), define=_sorted),
     case("DataFrame: unionByName with missing columns", "", ROWWISE, tables=("bag_a", "bag_b"), define=_unioned),
     case("DataFrame: exceptAll and intersectAll", "", MIXED, tables=("bag_a", "bag_b"), define=_subtracted),

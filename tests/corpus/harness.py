@@ -1,6 +1,10 @@
 """Runs one case: after every round the maintained table must equal a recompute.
 
-Everything the corpus needs of the engine goes through ``maintain``, and nothing else does.
+The recompute is plain Spark, in a session of its own whose tables hold the same rows, so it shares nothing with the
+engine. Where plain Spark leaves the answer open (``fixed_order``), the engine's own full result is taken instead.
+
+Everything the corpus asks of the engine goes through ``Maintained``. ``maintain`` makes one over tables in memory,
+``maintain_on_delta`` one over Delta tables, through the public face alone.
 """
 
 from __future__ import annotations
@@ -9,36 +13,254 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .rounds import generate
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from trickle import Trickle
+from trickle.compile.program import OPTIMISATIONS
+from trickle.errors import TrickleError
+from trickle.tables.rows import local_frame
+from trickle.testing.lab import Lab
+
+from .rounds import Change, Round, apply, generate, initial_state
 from .tables import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from .case import Case
+    from .tables import Row
+
+
+class Maintained(Protocol):
+    """A stream table of a case's query over its tables."""
+
+    notices_views: bool
+
+    def commit(self, table: str, change: Change) -> None:
+        """Change a source by one commit."""
+        ...
+
+    def refresh(self) -> str:
+        """Refresh, and give the mode it was done in."""
+        ...
+
+    def rows(self) -> list[Row]:
+        """Give the maintained rows."""
+        ...
+
+    def full_rows(self) -> list[Row]:
+        """Give what the engine computes anew from the sources of the last refresh."""
+        ...
+
+
+# -- the engine
+
+
+def maintain(spark: SparkSession, case: Case, *, optimised: bool) -> Maintained:
+    """Make the stream table of a case over tables in memory."""
+    return _InMemory(spark, case, optimised=optimised)
+
+
+def maintain_on_delta(spark: SparkSession, case: Case, *, optimised: bool) -> Maintained:
+    """Make the stream table of a case over Delta tables."""
+    return _OnDelta(spark, case, optimised=optimised)
+
+
+def refusal(spark: SparkSession, case: Case) -> str | None:
+    """Give the code of the reason why a case's query cannot be maintained; None if it can."""
+    lab = _lab(spark, case, optimised=True)
+    try:
+        prepared = lab.define(_defined(spark, case))
+    except TrickleError as error:
+        return error.code
+    return prepared.obstacles[0].code if prepared.obstacles else None
+
+
+def _lab(spark: SparkSession, case: Case, *, optimised: bool) -> Lab:
+    tables = {name: (TABLES[name].ddl, TABLES[name].rows) for name in case.tables}
+    lab = Lab(spark, tables, disable=() if optimised else OPTIMISATIONS)
+    _set_up(spark, case)
+    return lab
+
+
+class _InMemory:
+    notices_views = False
+
+    def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
+        self.lab = _lab(spark, case, optimised=optimised)
+        self.lab.define(_defined(spark, case))
+
+    def commit(self, table: str, change: Change) -> None:
+        self.lab.sources[table].commit(inserts=change.inserts, deletes=change.deletes)
+
+    def refresh(self) -> str:
+        return self.lab.refresh().mode
+
+    def rows(self) -> list[Row]:
+        assert self.lab.target is not None
+        return self.lab.target.rows()
+
+    def full_rows(self) -> list[Row]:
+        missing, extra = self.lab.differences()
+        has = Counter(bag(self.rows()))
+        return list((has + Counter(missing) - Counter(extra)).elements())
+
+
+class _OnDelta:
+    """Sources are Delta tables of the current schema. Deletes are made by writing the rows that stay."""
+
+    notices_views = True
+    name = "corpus_result"
+
+    def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
+        self.spark = spark
+        self.trickle = Trickle(spark, disable=() if optimised else OPTIMISATIONS)
+        spark.sql(f"DROP TABLE IF EXISTS {self.name}")
+        self.state = initial_state(case.tables)
+        for table, rows in self.state.items():
+            spark.catalog.dropTempView(table)
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
+            spark.sql(
+                f"CREATE TABLE {table} ({TABLES[table].ddl}) USING delta "
+                "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+            )
+            frame_of(spark, table, rows).write.insertInto(table)
+        _set_up(spark, case)
+        self.trickle.create(self.name, _defined(spark, case), mode="auto" if case.refused else "differential")
+
+    def commit(self, table: str, change: Change) -> None:
+        apply(self.state, {table: change})
+        rows = self.state[table] if change.deletes else change.inserts
+        frame_of(self.spark, table, rows).write.insertInto(table, overwrite=bool(change.deletes))
+
+    def refresh(self) -> str:
+        return self.trickle.refresh(self.name).mode
+
+    def rows(self) -> list[Row]:
+        return [tuple(row) for row in self.spark.table(self.name).collect()]
+
+    def full_rows(self) -> list[Row]:
+        report = self.trickle.verify(self.name)
+        assert report.ok, report
+        return self.rows()
+
+
+def _defined(spark: SparkSession, case: Case) -> str | DataFrame:
+    if case.define is not None:
+        return case.define(spark)
+    return spark.sql(case.query, args=dict(case.args)) if case.args else case.query
+
+
+def _set_up(spark: SparkSession, case: Case) -> None:
+    if case.register is not None:
+        case.register(spark)
+    for statement in case.setup:
+        spark.sql(statement)
+
+
+# -- the recompute
+
+
+def frame_of(spark: SparkSession, table: str, rows: Sequence[Row]) -> DataFrame:
+    """Give rows of a fixture table as a DataFrame."""
+    return local_frame(spark, rows, StructType.fromDDL(TABLES[table].ddl))
+
+
+class Recompute:
+    """A case's query on plain Spark."""
+
+    def __init__(self, spark: SparkSession, case: Case) -> None:
+        """Open a session that sees none of the engine's tables and views."""
+        self.spark = spark.newSession()
+        self.case = case
+        self.state = initial_state(case.tables)
+        self._show(case.tables)
+        _set_up(self.spark, case)
+
+    def commit(self, table: str, change: Change) -> None:
+        """Change a table."""
+        apply(self.state, {table: change})
+        self._show([table])
+
+    def rows(self) -> list[Row]:
+        """Run the query."""
+        defined = _defined(self.spark, self.case)
+        frame = self.spark.sql(defined) if isinstance(defined, str) else defined
+        return [tuple(row) for row in frame.collect()]
+
+    def _show(self, tables: Iterable[str]) -> None:
+        for table in tables:
+            frame_of(self.spark, table, self.state[table]).createOrReplaceTempView(table)
+
+
+# -- running
+
+
+def run_case(
+    spark: SparkSession,
+    case: Case,
+    *,
+    optimised: bool,
+    make: Callable[..., Maintained] = maintain,
+) -> None:
+    """Run all rounds of a case, comparing after each."""
+    maintained = make(spark, case, optimised=optimised)
+    plain = Recompute(spark, case)
+    _compare(maintained, plain, case, "the first rows")
+    for round_ in case.rounds if case.rounds is not None else generate(case.tables):
+        if round_.statements and not maintained.notices_views:
+            return
+        _change(maintained, plain, round_, spark)
+        where = f"round {round_.title!r}"
+        if round_.fails is not None:
+            _expect_failure(maintained, round_.fails, where)
+            continue
+        mode = maintained.refresh()
+        assert mode == round_.mode, f"{where}: the refresh was {mode}"
+        _compare(maintained, plain, case, where)
+
+
+def _change(maintained: Maintained, plain: Recompute, round_: Round, spark: SparkSession) -> None:
+    for commit in round_.commits:
+        for table, change in commit.items():
+            maintained.commit(table, change)
+            plain.commit(table, change)
+    for statement in round_.statements:
+        spark.sql(statement)
+        plain.spark.sql(statement)
+
+
+def _compare(maintained: Maintained, plain: Recompute, case: Case, where: str) -> None:
+    expected = maintained.full_rows() if case.fixed_order else plain.rows()
+    wrong = differences(maintained.rows(), expected, approximate=case.approximate)
+    if wrong is not None:
+        too_many, missing = wrong
+        message = f"{where}: too many {dict(too_many)}, missing {dict(missing)}"
+        raise AssertionError(message)
+
+
+def _expect_failure(maintained: Maintained, code: str, where: str) -> None:
+    before = bag(maintained.rows())
+    try:
+        maintained.refresh()
+    except (TrickleError, PySparkException) as error:
+        found = error.code if isinstance(error, TrickleError) else error.getCondition()
+        assert found == code, f"{where}: failed with {found}"
+    else:
+        message = f"{where}: the refresh should fail with {code}"
+        raise AssertionError(message)
+    assert bag(maintained.rows()) == before, f"{where}: the table changed though the refresh failed"
+
+
+# -- comparing
 
 
 def bag(rows: Iterable[Sequence[Any]], *, digits: int | None = None) -> Counter[tuple[Any, ...]]:
     """Count rows by value, in a form where NaN equals itself, and lists and maps can be counted."""
     return Counter(tuple(_comparable(value, digits) for value in row) for row in rows)
-
-
-def _comparable(value: Any, digits: int | None) -> Any:
-    match value:
-        case float() if math.isnan(value):
-            return "NaN"
-        case float() if digits is not None and math.isfinite(value):
-            return float(f"{value:.{digits}g}")
-        case list() | tuple():
-            return tuple(_comparable(part, digits) for part in value)
-        case dict():
-            return frozenset((_comparable(k, digits), _comparable(v, digits)) for k, v in value.items())
-        case bytearray():
-            return bytes(value)
-        case _:
-            return value
 
 
 def differences(
@@ -49,3 +271,20 @@ def differences(
     has, wants = bag(found, digits=digits), bag(expected, digits=digits)
     too_many, missing = has - wants, wants - has
     return (too_many, missing) if too_many or missing else None
+
+
+def _comparable(value: Any, digits: int | None) -> Any:
+    match value:
+        case float() if math.isnan(value):
+            return "NaN"
+        case float() if digits is not None and math.isfinite(value):
+            # A sum of doubles that should be nothing may be a little more.
+            return float(f"{value:.{digits}g}") if abs(value) > 1e-9 else 0.0
+        case list() | tuple():
+            return tuple(_comparable(part, digits) for part in value)
+        case dict():
+            return frozenset((_comparable(k, digits), _comparable(v, digits)) for k, v in value.items())
+        case bytearray():
+            return bytes(value)
+        case _:
+            return value

@@ -9,7 +9,9 @@ from .case import Case, Way, case
 from .rounds import step
 from .tables import DEPT, EMP
 
-INNER = Way("changed rows of one side meet the other side, new on the right and old on the left", "matches of the changed rows")
+INNER = Way(
+    "changed rows of one side meet the other side, new on the right and old on the left", "matches of the changed rows"
+)
 CROSS = Way("changed rows of one side meet all of the other", "the other side for each changed row")
 LEFT = Way("as an inner join, and keys that gain or lose their match swap the padded row", "rows of the touched keys")
 FULL = Way("as an inner join, with padded rows of both sides by key", "rows of the touched keys")
@@ -28,17 +30,26 @@ _SELF_ROUNDS = (
     step("a boss comes with a report", emp=([], [(20, "max", 3, None, None, None), (21, "min", 3, 20, None, None)])),
     step("the boss's key goes, the report stays", emp=([(20, "max", 3, None, None, None)], [])),
     step("the root goes and comes as another", emp=([EMP.rows[0]], [(1, "zed", None, None, None, None)])),
-    step("all change departments", emp=([EMP.rows[4], EMP.rows[9]], [(5, "eve", 1, 2, None, None), (10, "ida", 1, 2, None, None)])),
+    step(
+        "all change departments",
+        emp=([EMP.rows[4], EMP.rows[9]], [(5, "eve", 1, 2, None, None), (10, "ida", 1, 2, None, None)]),
+    ),
 )
 
 CASES: tuple[Case, ...] = (
-    case("inner join", "SELECT o.id, o.customer, i.product, i.qty FROM orders o JOIN items i ON i.order_id = o.id", INNER),
+    case(
+        "inner join", "SELECT o.id, o.customer, i.product, i.qty FROM orders o JOIN items i ON i.order_id = o.id", INNER
+    ),
     case(
         "inner join with duplicates on both sides",
         "SELECT a.k, a.v, b.v AS w FROM bag_a a JOIN bag_b b ON a.k = b.k",
         INNER,
     ),
-    case("comma join with WHERE", "SELECT e.name, d.name AS dept_name FROM emp e, dept d WHERE e.dept_id = d.id AND d.budget > 100", INNER),
+    case(
+        "comma join with WHERE",
+        "SELECT e.name, d.name AS dept_name FROM emp e, dept d WHERE e.dept_id = d.id AND d.budget > 100",
+        INNER,
+    ),
     case("cross join", "SELECT a.k, a.v, c.k AS ck FROM bag_a a CROSS JOIN bag_c c", CROSS),
     case("left join", "SELECT o.id, o.customer, i.product FROM orders o LEFT JOIN items i ON i.order_id = o.id", LEFT),
     case(
@@ -54,18 +65,31 @@ CASES: tuple[Case, ...] = (
         """,
         LEFT,
     ),
-    case("right join", "SELECT e.name, d.id, d.name AS dept_name FROM emp e RIGHT JOIN dept d ON e.dept_id = d.id", LEFT),
-    case("full join", "SELECT e.id, e.name, d.id AS did, d.name AS dept_name FROM emp e FULL JOIN dept d ON e.dept_id = d.id", FULL),
+    case(
+        "right join", "SELECT e.name, d.id, d.name AS dept_name FROM emp e RIGHT JOIN dept d ON e.dept_id = d.id", LEFT
+    ),
+    case(
+        "full join",
+        "SELECT e.id, e.name, d.id AS did, d.name AS dept_name FROM emp e FULL JOIN dept d ON e.dept_id = d.id",
+        FULL,
+    ),
     case(
         "full join with duplicates and NULL keys",
         "SELECT a.k, a.v, b.k AS bk, b.v AS bv FROM bag_a a FULL JOIN bag_b b ON a.k = b.k AND a.v = b.v",
         FULL,
     ),
     case("left semi join", "SELECT o.id, o.customer FROM orders o LEFT SEMI JOIN items i ON i.order_id = o.id", SEMI),
-    case("left anti join", "SELECT o.id, o.customer FROM orders o LEFT ANTI JOIN items i ON i.order_id = o.id AND i.qty > 1", SEMI),
+    case(
+        "left anti join",
+        "SELECT o.id, o.customer FROM orders o LEFT ANTI JOIN items i ON i.order_id = o.id AND i.qty > 1",
+        SEMI,
+    ),
     case(
         "semi and anti join with duplicates",
-        "SELECT a.k, a.v FROM bag_a a LEFT SEMI JOIN bag_b b ON a.k = b.k LEFT ANTI JOIN bag_c c ON a.k = c.k AND a.v = c.v",
+        """
+        SELECT a.k, a.v FROM bag_a a LEFT SEMI JOIN bag_b b ON a.k = b.k LEFT ANTI
+        JOIN bag_c c ON a.k = c.k AND a.v = c.v
+        """,
         SEMI,
     ),
     case("natural join", "SELECT * FROM bag_a NATURAL JOIN bag_b", INNER),
@@ -86,7 +110,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "range join without equality",
-        "SELECT o.id, p.product, p.price FROM orders o JOIN prices p ON o.day >= p.since AND (p.until IS NULL OR o.day <= p.until)",
+        """
+        SELECT o.id, p.product, p.price FROM orders o
+        JOIN prices p ON o.day >= p.since AND (p.until IS NULL OR o.day <= p.until)
+        """,
         RANGE,
     ),
     case(
@@ -102,14 +129,26 @@ CASES: tuple[Case, ...] = (
     case("left join on a constant", "SELECT a.k, a.v, c.v AS w FROM bag_a a LEFT JOIN bag_c c ON true", PADDED_RANGE),
     case("join under OR", "SELECT a.k, b.k AS bk FROM bag_a a JOIN bag_b b ON a.k = b.k OR a.v = b.v", RANGE),
     case("null-safe join", "SELECT a.k, a.v, b.v AS w FROM bag_a a JOIN bag_b b ON a.k <=> b.k", INNER),
-    case("null-safe left join", "SELECT a.k, a.v, c.v AS w FROM bag_a a LEFT JOIN bag_c c ON a.k <=> c.k AND a.v <=> c.v", LEFT),
-    case("join on expressions", "SELECT o.id, e.id AS event FROM orders o JOIN events e ON lower(o.customer) = e.who", INNER),
+    case(
+        "null-safe left join",
+        "SELECT a.k, a.v, c.v AS w FROM bag_a a LEFT JOIN bag_c c ON a.k <=> c.k AND a.v <=> c.v",
+        LEFT,
+    ),
+    case(
+        "join on expressions",
+        "SELECT o.id, e.id AS event FROM orders o JOIN events e ON lower(o.customer) = e.who",
+        INNER,
+    ),
     case(
         "join on a double with NaN and -0.0",
         "SELECT a.id, b.id AS other FROM docs a JOIN docs b ON a.score = b.score AND a.id < b.id",
         INNER,
     ),
-    case("join on structs and arrays", "SELECT a.id, b.id AS other FROM docs a JOIN docs b ON a.span = b.span AND a.tags <=> b.tags", INNER),
+    case(
+        "join on structs and arrays",
+        "SELECT a.id, b.id AS other FROM docs a JOIN docs b ON a.span = b.span AND a.tags <=> b.tags",
+        INNER,
+    ),
     case(
         "self join with update and delete",
         "SELECT e.id, e.name, b.name AS boss FROM emp e JOIN emp b ON e.boss_id = b.id",
@@ -127,8 +166,16 @@ CASES: tuple[Case, ...] = (
         "SELECT e.id, b.id AS boss FROM emp e FULL JOIN emp b ON e.boss_id = b.id AND e.dept_id = b.dept_id",
         FULL,
     ),
-    case("self join of pairs with duplicates", "SELECT x.k, x.v, y.v AS w FROM bag_a x JOIN bag_a y ON x.k = y.k AND x.v < y.v", INNER),
-    case("self anti join: the largest of each key", "SELECT x.k, x.v FROM bag_a x LEFT ANTI JOIN bag_a y ON x.k = y.k AND y.v > x.v", SEMI),
+    case(
+        "self join of pairs with duplicates",
+        "SELECT x.k, x.v, y.v AS w FROM bag_a x JOIN bag_a y ON x.k = y.k AND x.v < y.v",
+        INNER,
+    ),
+    case(
+        "self anti join: the largest of each key",
+        "SELECT x.k, x.v FROM bag_a x LEFT ANTI JOIN bag_a y ON x.k = y.k AND y.v > x.v",
+        SEMI,
+    ),
     case(
         "three tables",
         """
@@ -211,7 +258,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "left join under an aggregate",
-        "SELECT d.id, count(e.id) AS n, sum(e.salary) AS s FROM dept d LEFT JOIN emp e ON e.dept_id = d.id GROUP BY d.id",
+        """
+        SELECT d.id, count(e.id) AS n, sum(e.salary) AS s FROM dept d LEFT JOIN emp e ON e.dept_id = d.id
+        GROUP BY d.id
+        """,
         AGGREGATED,
     ),
     case(
@@ -263,7 +313,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "join with a table of constants",
-        "SELECT o.id, o.status, s.label FROM orders o JOIN VALUES ('paid', 'done'), ('open', 'todo') AS s(status, label) USING (status)",
+        """
+        SELECT o.id, o.status, s.label FROM orders o
+        JOIN VALUES ('paid', 'done'), ('open', 'todo') AS s(status, label) USING (status)
+        """,
         INNER,
     ),
     case(

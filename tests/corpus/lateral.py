@@ -31,7 +31,9 @@ PAIRED = Way(
 )
 SET_INSIDE = Way("decorrelated under the set operation, then as that operation by key", "rows of the touched keys")
 WINDOW_INSIDE = Way("the window is recomputed for the touched correlation keys", "inner rows of the touched keys")
-CHAINED = Way("each LATERAL is a join over the result of the ones before it", "the matches of the touched keys, per link")
+CHAINED = Way(
+    "each LATERAL is a join over the result of the ones before it", "the matches of the touched keys, per link"
+)
 EXPANDED = Way("each changed row is expanded alone", "changed rows only")
 EXPANDED_AGGREGATED = Way(
     "changed rows are expanded, then the touched groups are maintained as any aggregate", "see the aggregate"
@@ -44,7 +46,7 @@ def register_range_udtf(spark: SparkSession) -> None:
     from pyspark.sql.functions import udtf
 
     class Countdown:
-        def eval(self, start: int | None):  # noqa: ANN202
+        def eval(self, start: int | None):
             for left in range(start or 0, 0, -1):
                 yield left, left % 2 == 0
 
@@ -61,13 +63,13 @@ def register_table_udtf(spark: SparkSession) -> None:
             self.rows = 0
             self.seen: list[int] = []
 
-        def eval(self, row) -> None:  # noqa: ANN001
+        def eval(self, row) -> None:
             self.key = row["k"]
             self.rows += 1
             if row["v"] is not None:
                 self.seen.append(row["v"])
 
-        def terminate(self):  # noqa: ANN202
+        def terminate(self):
             if self.rows:  # a task without rows is ended too
                 yield self.key, min(self.seen, default=None), max(self.seen, default=None)
 
@@ -479,7 +481,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "stack in LATERAL VIEW",
-        "SELECT sensor, quarter, val FROM readings LATERAL VIEW stack(3, 'q1', q1, 'q2', q2, 'q3', q3) t AS quarter, val",
+        """
+        SELECT sensor, quarter, val FROM readings
+        LATERAL VIEW stack(3, 'q1', q1, 'q2', q2, 'q3', q3) t AS quarter, val
+        """,
         EXPANDED,
     ),
     case(
@@ -505,7 +510,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "two LATERAL VIEWs multiply",
-        "SELECT id, tag, sku FROM docs LATERAL VIEW explode(tags) t AS tag LATERAL VIEW OUTER inline(parts) p AS sku, qty",
+        """
+        SELECT id, tag, sku FROM docs LATERAL VIEW explode(tags) t AS tag
+        LATERAL VIEW OUTER inline(parts) p AS sku, qty
+        """,
         EXPANDED,
     ),
     case(
@@ -578,7 +586,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "exploded rows counted per element",
-        "SELECT tag, count(*) AS n, count(DISTINCT id) AS docs_with FROM docs LATERAL VIEW explode(tags) t AS tag GROUP BY tag",
+        """
+        SELECT tag, count(*) AS n, count(DISTINCT id) AS docs_with FROM docs LATERAL VIEW explode(tags) t AS tag
+        GROUP BY tag
+        """,
         EXPANDED_AGGREGATED,
     ),
     case(

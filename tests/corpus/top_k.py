@@ -36,8 +36,16 @@ CASES: tuple[Case, ...] = (
     case("NULLS FIRST by default", "SELECT id, amount FROM orders ORDER BY amount, id LIMIT 3", TOP),
     case("NULLS LAST", "SELECT id, day FROM orders ORDER BY day ASC NULLS LAST, id LIMIT 3", TOP),
     case("DESC NULLS FIRST", "SELECT id, day FROM orders ORDER BY day DESC NULLS FIRST, id LIMIT 3", TOP),
-    case("ORDER BY LIMIT OFFSET", "SELECT id, amount FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 3 OFFSET 2", WITH_OFFSET),
-    case("ORDER BY OFFSET without LIMIT", "SELECT id, salary FROM emp ORDER BY salary DESC NULLS LAST, id OFFSET 3", WITH_OFFSET),
+    case(
+        "ORDER BY LIMIT OFFSET",
+        "SELECT id, amount FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 3 OFFSET 2",
+        WITH_OFFSET,
+    ),
+    case(
+        "ORDER BY OFFSET without LIMIT",
+        "SELECT id, salary FROM emp ORDER BY salary DESC NULLS LAST, id OFFSET 3",
+        WITH_OFFSET,
+    ),
     case("fewer rows than k", "SELECT id, name FROM dept ORDER BY name, id LIMIT 50", TOP),
     case(
         "a row leaves and the next enters",
@@ -49,7 +57,9 @@ CASES: tuple[Case, ...] = (
             step("a row below the boundary comes and goes", bag_b=([(5, 10)], [(5, 5)])),
             step("a first row sinks", bag_b=([(9, 99)], [(9, 1)])),
             step("a last row rises", bag_b=([(9, 1)], [(9, 100), (9, 100)])),
-            step("fewer than k", bag_b=([(3, 30), (1, 10), (1, 20), (2, 20), (None, 10), (4, 20), (5, 5), (9, 100)], [])),
+            step(
+                "fewer than k", bag_b=([(3, 30), (1, 10), (1, 20), (2, 20), (None, 10), (4, 20), (5, 5), (9, 100)], [])
+            ),
             step("none", bag_b=([(9, 100)], [])),
             step("filled", bag_b=([], BAG_B.rows)),
         ),
@@ -68,7 +78,7 @@ CASES: tuple[Case, ...] = (
         fixed_order=True,
         limits=_TIES,
     ),
-    case("LIMIT over DISTINCT", "SELECT DISTINCT v FROM bag_a ORDER BY v DESC LIMIT 2", OVER_AGGREGATE),
+    case("LIMIT over DISTINCT", "SELECT DISTINCT k, v FROM bag_a ORDER BY v DESC, k DESC LIMIT 3", OVER_AGGREGATE),
     case(
         "LIMIT over a join",
         """
@@ -77,7 +87,11 @@ CASES: tuple[Case, ...] = (
         """,
         TOP,
     ),
-    case("LIMIT over UNION ALL", "SELECT k, v FROM bag_a UNION ALL SELECT k, v FROM bag_b ORDER BY v DESC, k LIMIT 5", TOP),
+    case(
+        "LIMIT over UNION ALL",
+        "SELECT k, v FROM bag_a UNION ALL SELECT k, v FROM bag_b ORDER BY v DESC, k LIMIT 5",
+        TOP,
+    ),
     case(
         "LIMIT over a window",
         "SELECT id, sum(amount) OVER (ORDER BY id) AS running FROM orders ORDER BY running DESC NULLS LAST, id LIMIT 3",
@@ -85,7 +99,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "LIMIT in a subquery under an aggregate",
-        "SELECT count(*) AS n, sum(amount) AS s FROM (SELECT amount FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 4)",
+        """
+        SELECT count(*) AS n, sum(amount) AS s
+        FROM (SELECT amount FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 4)
+        """,
         SUBQUERY,
     ),
     case(
@@ -99,7 +116,7 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "LIMIT in IN",
-        "SELECT order_id, product FROM items WHERE order_id IN (SELECT id FROM orders ORDER BY day DESC, id LIMIT 4)",
+        "SELECT order_id, product FROM items WHERE order_id IN (SELECT id FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 5)",
         SUBQUERY,
     ),
     case(
@@ -126,5 +143,9 @@ CASES: tuple[Case, ...] = (
         TOP,
     ),
     case("ORDER BY without LIMIT", "SELECT customer, amount FROM orders ORDER BY amount", UNSORTED),
-    case("SORT BY and DISTRIBUTE BY", "SELECT customer, amount FROM orders DISTRIBUTE BY customer SORT BY amount", UNSORTED),
+    case(
+        "SORT BY and DISTRIBUTE BY",
+        "SELECT customer, amount FROM orders DISTRIBUTE BY customer SORT BY amount",
+        UNSORTED,
+    ),
 )

@@ -7,7 +7,9 @@ from .case import Case, Way, case
 
 PARTITIONS = Way("the touched partitions are computed again", "rows of the touched partitions")
 WHOLE = Way("without PARTITION BY the one partition is computed again", "the whole input")
-SEVERAL = Way("windows with different PARTITION BY are computed one over the other", "rows of the touched partitions, each")
+SEVERAL = Way(
+    "windows with different PARTITION BY are computed one over the other", "rows of the touched partitions, each"
+)
 TOP_N = Way("the touched partitions are ranked again, and only the first rows kept", "rows of the touched partitions")
 OVER_AGGREGATE = Way("changed groups touch their partitions", "groups of the touched partitions")
 UNDER_AGGREGATE = Way("changed window rows touch their groups", "rows of the touched partitions, then of the groups")
@@ -19,7 +21,8 @@ CASES: tuple[Case, ...] = (
         "row_number, rank and dense_rank with ties in the values",
         """
         SELECT id, dept_id, salary, row_number() OVER w AS rn, rank() OVER r AS rk, dense_rank() OVER r AS dr
-        FROM emp WINDOW w AS (PARTITION BY dept_id ORDER BY salary DESC, id), r AS (PARTITION BY dept_id ORDER BY salary DESC)
+        FROM emp
+        WINDOW w AS (PARTITION BY dept_id ORDER BY salary DESC, id), r AS (PARTITION BY dept_id ORDER BY salary DESC)
         """,
         PARTITIONS,
     ),
@@ -37,7 +40,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "percent_rank and cume_dist",
-        "SELECT id, percent_rank() OVER w AS p, cume_dist() OVER w AS c FROM emp WINDOW w AS (PARTITION BY dept_id ORDER BY salary)",
+        """
+        SELECT id, percent_rank() OVER w AS p, cume_dist() OVER w AS c FROM emp
+        WINDOW w AS (PARTITION BY dept_id ORDER BY salary)
+        """,
         PARTITIONS,
     ),
     case(
@@ -87,7 +93,8 @@ CASES: tuple[Case, ...] = (
     case(
         "running sum by ROWS",
         """
-        SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s
+        SELECT id, sum(amount) OVER (
+                 PARTITION BY customer ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s
         FROM orders
         """,
         PARTITIONS,
@@ -114,7 +121,8 @@ CASES: tuple[Case, ...] = (
     case(
         "sliding frame by RANGE over days",
         """
-        SELECT id, day, sum(amount) OVER (ORDER BY day RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 DAY FOLLOWING) AS s
+        SELECT id, day, sum(amount) OVER (
+                 ORDER BY day RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 DAY FOLLOWING) AS s
         FROM orders
         """,
         WHOLE,
@@ -131,7 +139,8 @@ CASES: tuple[Case, ...] = (
     case(
         "frame that looks ahead only",
         """
-        SELECT id, min(salary) OVER (PARTITION BY dept_id ORDER BY id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS low
+        SELECT id, min(salary) OVER (
+                 PARTITION BY dept_id ORDER BY id ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS low
         FROM emp
         """,
         PARTITIONS,
@@ -141,20 +150,26 @@ CASES: tuple[Case, ...] = (
         "SELECT id, salary, salary / sum(salary) OVER (PARTITION BY dept_id) AS share FROM emp",
         PARTITIONS,
     ),
-    case("window with neither partition nor order", "SELECT k, v, count(*) OVER () AS n, max(v) OVER () AS m FROM bag_a", WHOLE),
+    case(
+        "window with neither partition nor order",
+        "SELECT k, v, count(*) OVER () AS n, max(v) OVER () AS m FROM bag_a",
+        WHOLE,
+    ),
     case("window without PARTITION BY", "SELECT id, rank() OVER (ORDER BY amount DESC) AS place FROM orders", WHOLE),
     case(
-        "named windows that refine each other",
+        "named windows, one by the name of another",
         """
-        SELECT id, sum(val) OVER w AS s, sum(val) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two
-        FROM events WINDOW w AS (PARTITION BY kind ORDER BY id)
+        SELECT id, sum(val) OVER w AS s, lag(val) OVER v AS p FROM events
+        WINDOW w AS (PARTITION BY kind ORDER BY id), v AS w
         """,
         PARTITIONS,
+        limits="Spark cannot refine a named window",
     ),
     case(
         "several PARTITION BYs in one query",
         """
-        SELECT id, count(*) OVER (PARTITION BY customer) AS by_customer, sum(amount) OVER (PARTITION BY status) AS by_status,
+        SELECT id, count(*) OVER (PARTITION BY customer) AS by_customer,
+               sum(amount) OVER (PARTITION BY status) AS by_status,
                rank() OVER (PARTITION BY day ORDER BY amount DESC, id) AS of_day, count(*) OVER () AS in_all
         FROM orders
         """,
@@ -174,11 +189,16 @@ CASES: tuple[Case, ...] = (
         """,
         PARTITIONS,
     ),
-    case("rank plus one", "SELECT id, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC) + 1 AS r FROM emp", PARTITIONS),
+    case(
+        "rank plus one",
+        "SELECT id, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC) + 1 AS r FROM emp",
+        PARTITIONS,
+    ),
     case(
         "CASE over row_number",
         """
-        SELECT id, CASE WHEN row_number() OVER (PARTITION BY customer ORDER BY amount DESC, id) <= 2 THEN 'top' ELSE 'rest' END AS c
+        SELECT id, CASE WHEN row_number() OVER (PARTITION BY customer ORDER BY amount DESC, id) <= 2
+                   THEN 'top' ELSE 'rest' END AS c
         FROM orders
         """,
         PARTITIONS,
@@ -196,7 +216,8 @@ CASES: tuple[Case, ...] = (
     case(
         "two windows in one expression",
         """
-        SELECT id, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC) - dense_rank() OVER (ORDER BY salary DESC) AS d
+        SELECT id, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC)
+                   - dense_rank() OVER (ORDER BY salary DESC) AS d
         FROM emp
         """,
         SEVERAL,
@@ -247,7 +268,8 @@ CASES: tuple[Case, ...] = (
           SELECT who, at, sum(is_new) OVER (PARTITION BY who ORDER BY at, id) AS session
           FROM (
             SELECT id, who, at,
-                   CASE WHEN at - lag(at) OVER (PARTITION BY who ORDER BY at, id) < INTERVAL '20' MINUTE THEN 0 ELSE 1 END AS is_new
+                   CASE WHEN at - lag(at) OVER (PARTITION BY who ORDER BY at, id) < INTERVAL '20' MINUTE
+                        THEN 0 ELSE 1 END AS is_new
             FROM events
           )
         )
@@ -310,17 +332,26 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "latest row per key by row_number",
-        "SELECT who, kind, val FROM (SELECT *, row_number() OVER (PARTITION BY who ORDER BY at DESC, id DESC) AS rn FROM events) WHERE rn = 1",
+        """
+        SELECT who, kind, val
+        FROM (SELECT *, row_number() OVER (PARTITION BY who ORDER BY at DESC, id DESC) AS rn FROM events) WHERE rn = 1
+        """,
         TOP_N,
     ),
     case(
         "top-N by rank keeps ties",
-        "SELECT dept_id, name FROM (SELECT *, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC) AS r FROM emp) WHERE r = 1",
+        """
+        SELECT dept_id, name FROM (SELECT *, rank() OVER (PARTITION BY dept_id ORDER BY salary DESC) AS r FROM emp)
+        WHERE r = 1
+        """,
         TOP_N,
     ),
     case(
         "top-N by dense_rank without partition",
-        "SELECT id, amount FROM (SELECT *, dense_rank() OVER (ORDER BY amount DESC NULLS LAST) AS r FROM orders) WHERE r <= 2",
+        """
+        SELECT id, amount FROM (SELECT *, dense_rank() OVER (ORDER BY amount DESC NULLS LAST) AS r FROM orders)
+        WHERE r <= 2
+        """,
         WHOLE,
     ),
     case(
@@ -333,9 +364,10 @@ CASES: tuple[Case, ...] = (
         PARTITIONS,
     ),
     case(
-        "window with FILTER",
-        "SELECT id, count(*) FILTER (WHERE status = 'paid') OVER (PARTITION BY customer) AS paid FROM orders",
+        "count_if over a window",
+        "SELECT id, count_if(status = 'paid') OVER (PARTITION BY customer) AS paid FROM orders",
         PARTITIONS,
+        limits="Spark has no FILTER over a window",
     ),
     case(
         "window of variances",
@@ -356,7 +388,11 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "last value carried forward",
-        "SELECT id, who, last_value(val, true) OVER (PARTITION BY who ORDER BY at, id ROWS UNBOUNDED PRECEDING) AS filled FROM events",
+        """
+        SELECT id, who, last_value(val, true) OVER (PARTITION BY who ORDER BY at, id ROWS UNBOUNDED PRECEDING)
+               AS filled
+        FROM events
+        """,
         PARTITIONS,
     ),
     case(

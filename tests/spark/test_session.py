@@ -80,6 +80,8 @@ def test_starting_and_failing_queries_print_nothing(tmp_path: Path) -> None:
                 raise SystemExit("the query should fail")
     """
 
-    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path], capture_output=True, text=True, timeout=120, check=False
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -10,7 +10,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-_ids = itertools.count(1)
+_ids = itertools.count(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Column:
 
 # The signed number of copies that a row of a change stands for. Every change plan has it as its last column, and no
 # two changes ever meet in a join, so one id serves them all.
-WEIGHT: Final = Column(0, "__weight", "bigint")
+WEIGHT: Final = Column(-1, "__weight", "bigint")
 
 
 def new_column(name: str, type_: str = "", *, orderable: bool = True, handle: Any = None) -> Column:
@@ -108,7 +108,24 @@ class Call:
         return f"{self.name}({', '.join(str(a) for a in self.args)})"
 
 
-Expr = Opaque | Col | Lit | Call
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """An expression as the type of a column."""
+
+    expr: Expr
+    like: Column
+
+    @property
+    def refs(self) -> frozenset[int]:
+        """Columns read."""
+        return self.expr.refs
+
+    def __str__(self) -> str:
+        """Read as a SQL cast."""
+        return f"cast({self.expr} as {self.like.type})"
+
+
+Expr = Opaque | Col | Lit | Call | Cast
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class _Aggregates:
             order = function.orderingExpr()
             where = self._and(where, self._not_null(order))
             return self._by("max_by" if name == "MaxBy" else "min_by", function.valueExpr(), [order, *self._ties], where)
-        if name in ("CollectList", "CollectSet") and self.jvm.is_orderable(function.child().dataType()):
+        if name in ("CollectList", "CollectSet") and self.jvm.is_orderable(function.child()):
             return self.jvm.call("sort_array", [expr])
         if name == "Mode" and function.reverseOpt().isEmpty():
             args = self.jvm.gateway.new_array(self.jvm.gateway.jvm.Object, 4)

@@ -116,6 +116,11 @@ class Jvm:
         """Tell whether a JVM object is of a class or trait."""
         return bool(self.cls("py4j.reflection.TypeUtil").isInstanceOf(class_name, value))
 
+    def cast(self, expr: Any, data_type: Any) -> Any:
+        """Cast under the session's time zone."""
+        zone = self.spark.conf.get("spark.sql.session.timeZone")
+        return self.cls(_EXPR + "Cast")(expr, data_type, self.some(zone))
+
     def equal(self, left: Any, right: Any, *, null_safe: bool) -> Any:
         """Compare two expressions."""
         return self.cls(_EXPR + ("EqualNullSafe" if null_safe else "EqualTo"))(left, right)
@@ -132,9 +137,10 @@ class Jvm:
         make = self.cls(_EXPR + "SortOrder")
         return make(expr, self.object(_EXPR + "Ascending"), self.object(_EXPR + "NullsFirst"), self.nil)
 
-    def is_orderable(self, data_type: Any) -> bool:
-        """Tell whether values of a type can be sorted."""
-        return bool(self.object("org.apache.spark.sql.catalyst.expressions.RowOrdering").isOrderable(data_type))
+    def is_orderable(self, expr: Any) -> bool:
+        """Tell whether values of an expression can be sorted."""
+        # In a sequence: a struct type is itself a Scala sequence, and py4j would take the wrong overload.
+        return bool(self.object(_EXPR + "RowOrdering").isOrderable(self.seq([expr])))
 
     def contains(self, node: Any, pattern: str) -> bool:
         """Tell whether a tree contains a node of a Catalyst tree pattern."""

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Col, Column, Expr, KeyPair, Lit, Opaque, Output, new_column, passthrough
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, KeyPair, Lit, Opaque, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -91,7 +91,7 @@ class Lift:
         known = self._columns.get(id_)
         if known is None:
             data_type = attribute.dataType()
-            orderable = self.jvm.is_orderable(data_type)
+            orderable = self.jvm.is_orderable(attribute)
             known = Column(id_, attribute.name(), data_type.catalogString(), orderable, attribute)
             self._columns[id_] = known
         return known
@@ -202,8 +202,8 @@ class Lift:
 def single_value(count: Column, found: Column, like: Column) -> Expr:
     """Give a scalar subquery's value, and an error if it had more than one row."""
     message = Lit("SCALAR_SUBQUERY_TOO_MANY_ROWS: a scalar subquery of a stream table returned more than one row")
-    fail = Call("raise_error", (message,))
-    return Call("if", (Call(">", (Col(count), Lit(1))), Call("coalesce", (Lit(None, like=like), fail)), Col(found)))
+    fail = Cast(Call("raise_error", (message,)), like)
+    return Call("if", (Call(">", (Col(count), Lit(1))), fail, Col(found)))
 
 
 def _has_exactly_one_row(plan: Plan) -> bool:

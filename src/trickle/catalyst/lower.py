@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Col, Column, Expr, Lit, Opaque, Output
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -90,6 +90,8 @@ class Lower:
                 for arg in expr.args:
                     collect(arg)
                 collect(expr.where)
+            elif isinstance(expr, Cast):
+                collect(expr.expr)
 
         for expr in exprs:
             collect(expr)
@@ -111,6 +113,8 @@ class Lower:
                 return self.jvm.literal(value, self._type(like))
             case Opaque(key):
                 return done[key]
+            case Cast(inner, like):
+                return self.jvm.cast(self._expr(inner, attributes, done), self._type(like))
             case Call(name, args, distinct, where):
                 condition = None if where is None else self._expr(where, attributes, done)
                 made = [self._expr(a, attributes, done) for a in args]

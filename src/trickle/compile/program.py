@@ -10,7 +10,9 @@ from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Plan, Project, Scan
 from trickle.algebra.walk import transform, walk
 from trickle.compile.narrow import narrow_scans
+from trickle.compile.order_joins import order_joins
 from trickle.compile.prune import prune
+from trickle.compile.push_keys import push_keys
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net, restrict
 
@@ -19,8 +21,11 @@ Pass = Callable[[Plan], Plan]
 # Rewrites of the plan itself, in order. Each can be switched off by name and then costs time, never exactness.
 PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 
+# Rewrites of a change plan, in order; these too can be switched off.
+CHANGE_PASSES: Final[Mapping[str, Pass]] = {"push_keys": push_keys, "order_joins": order_joins}
+
 # What can be switched off by ``Trickle(spark, disable={…})``.
-OPTIMISATIONS: Final = frozenset({*PASSES, "replace_keys"})
+OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "replace_keys"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +89,22 @@ class Program:
     def _derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
         of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only)
         if self.keyed is None:
-            return ChangePlan(change=prune(net(of.change(self.plan))))
+            return ChangePlan(change=self._improve(net(of.change(self.plan))))
         aggregate = self.keyed.aggregate
         change = of.change(aggregate.child)
         if not aggregate.keys:
-            return ChangePlan(keys=prune(of.trigger(change)), rows=self.plan)
+            return ChangePlan(keys=self._improve(of.trigger(change)), rows=self.plan)
         keys = of.keys(change, aggregate.keys)
         touched = replace(aggregate, child=restrict(aggregate.child, aggregate.keys, keys))
         rows = transform(self.plan, lambda p: touched if p is aggregate else p)
-        return ChangePlan(keys=prune(keys), rows=prune(rows))
+        return ChangePlan(keys=self._improve(keys), rows=self._improve(rows))
+
+    def _improve(self, plan: Plan) -> Plan:
+        plan = prune(plan)
+        for name, rewrite in CHANGE_PASSES.items():
+            if name not in self.disable:
+                plan = rewrite(plan)
+        return plan
 
 
 def compile_plan(plan: Plan, disable: frozenset[str] = frozenset()) -> Program:

@@ -74,9 +74,11 @@ class Derive:
         self.inserts_only = inserts_only
         self.loops = loops
         self._rules = rules
+        # Memos go by identity; `_alive` keeps every plan asked about, so that no later one is given its id.
         self._changes: dict[int, Plan] = {}
         self._olds: dict[int, Plan] = {}
         self._touched: dict[int, bool] = {}
+        self._alive: list[Plan] = []
         self._count = 0
 
     def touches(self, plan: Plan) -> bool:
@@ -88,6 +90,7 @@ class Derive:
                 for p in walk(plan)
             )
             self._touched[id(plan)] = known
+            self._alive.append(plan)
         return known
 
     def only_grows(self, plan: Plan) -> bool:
@@ -104,6 +107,7 @@ class Derive:
                 return replace(node, at="old")
             return node
 
+        self._alive.append(plan)
         return transform(plan, back, self._olds)
 
     def new(self, plan: Plan) -> Plan:

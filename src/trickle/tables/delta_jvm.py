@@ -145,6 +145,23 @@ class DeltaHandle:
         """Give the rows of ``AddFile`` actions, read with a snapshot's schema; deletion vectors are honoured."""
         return self.frame(self.log.createDataFrame(snapshot, self.seq(files), False, self._none))
 
+    def addressed_files(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
+        """Give the rows of ``AddFile`` actions with a ``_metadata`` that has ``row_index``, a row's place in its file.
+
+        Delta shows that field only for tables that may have deletion vectors, though its reader always knows it: so
+        the reader, and only the reader, is told that this one may.
+        """
+        relation = self.files(snapshot, files)._jdf.queryExecution().analyzed().relation()
+        features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+        masked = self.action("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, **features})
+        protocol = snapshot.protocol().merge(self.seq([masked]))
+        reader = relation.fileFormat()
+        kept = [getattr(reader, f"copy$default${place}")() for place in range(2, 8)]
+        reader = reader.copy(protocol, *kept)
+        schemas = (relation.partitionSchema(), relation.dataSchema())
+        relation = relation.copy(relation.location(), *schemas, self._none, reader, relation.options(), self._session)
+        return self.frame(self._session.baseRelationToDataFrame(relation))
+
     def masked_rows(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
         """Give only the rows that the deletion vectors of ``AddFile`` actions mask."""
         log = self.log
@@ -179,7 +196,7 @@ class DeltaHandle:
         return self._delta.actions.Action.fromJson(json.dumps({kind: body}))
 
     def add_file(self, file: FileAction, vector: Mapping[str, Any] | None = None) -> Jvm:
-        """Make the ``AddFile`` that reads the file of an ``add`` or ``remove``, with this or its own deletion vector."""
+        """Make the ``AddFile`` that reads the file of an ``add`` or ``remove``, with this or its own vector."""
         body = {
             "path": file.path,
             "partitionValues": file.body.get("partitionValues") or {},

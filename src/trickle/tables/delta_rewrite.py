@@ -33,7 +33,7 @@ class Addressed:
         self.frame = self._read([action for _, action in self._files])
 
     def _read(self, actions: Sequence[Jvm]) -> DataFrame:
-        frame = self.transaction.handle.files(self.transaction.snapshot, actions)
+        frame = self.transaction.handle.addressed_files(self.transaction.snapshot, actions)
         place = frame.metadataColumn("_metadata")
         columns = [frame[quoted(name)].alias(f"t{at}") for at, name in enumerate(self.names)]
         return frame.select(

@@ -1,10 +1,10 @@
 """A whole stream table without storage: the same compile-and-run path over tables in memory.
 
-    lab = Lab(spark, {"orders": ("id INT, amount INT", [(1, 10)])})
-    lab.define("SELECT sum(amount) AS total FROM orders")
-    lab.sources["orders"].commit(inserts=[(2, 5)])
-    lab.refresh().mode      # 'differential'
-    lab.differences()       # ([], [])
+lab = Lab(spark, {"orders": ("id INT, amount INT", [(1, 10)])})
+lab.define("SELECT sum(amount) AS total FROM orders")
+lab.sources["orders"].commit(inserts=[(2, 5)])
+lab.refresh().mode      # 'differential'
+lab.differences()       # ([], [])
 """
 
 from __future__ import annotations

@@ -9,13 +9,9 @@ The queries are the standard's, with its validation parameters, in Spark's diale
 
 from __future__ import annotations
 
-from trickle.testing.tpch.data import TABLES, Sources, generate, load
+from trickle.testing.tpch.data import TABLES, Sources, generate, load, store
 from trickle.testing.tpch.draw import Mutation
-from trickle.testing.tpch.mutate import (
-    REFRESH_FUNCTIONS,
-    Mutated,
-    mutate,
-)
+from trickle.testing.tpch.mutate import REFRESH_FUNCTIONS, Mutated, mutate
 from trickle.testing.tpch.queries import QUERIES, sources_of
 
 __all__ = [
@@ -29,4 +25,5 @@ __all__ = [
     "load",
     "mutate",
     "sources_of",
+    "store",
 ]

@@ -73,7 +73,8 @@ def _parts(draw: Draw) -> tuple[str, ...]:
             || ' ' || {draw.one_of("TIN,NICKEL,BRASS,STEEL,COPPER", "part metal", "p_partkey")} AS p_type,
         CAST(1 + {draw.below(50, "part size", "p_partkey")} AS int) AS p_size,
         {draw.one_of("SM,LG,MED,JUMBO,WRAP", "container size", "p_partkey")}
-            || ' ' || {draw.one_of("CASE,BOX,BAG,JAR,PKG,PACK,CAN,DRUM", "container kind", "p_partkey")} AS p_container"""
+            || ' ' || {draw.one_of("CASE,BOX,BAG,JAR,PKG,PACK,CAN,DRUM", "container kind", "p_partkey")}
+            AS p_container"""
     unsold = "p_partkey NOT IN (SELECT ps_partkey FROM partsupp)"
     return (
         f"""SELECT * EXCEPT (rank), 'delete' AS _op
@@ -108,8 +109,8 @@ def _suppliers(draw: Draw) -> tuple[str, ...]:
                    'Supplier#' || lpad(CAST({first} + rank AS varchar), 9, '0') AS s_name, s_address,
                    {nation} AS s_nationkey, s_phone, {balance}, s_comment, 'insert' AS _op
             FROM ({draw.sample("supplier", _new(draw, "supplier"), "insert supplier")})""",
-        f"""SELECT s_suppkey, s_name, reverse(s_address) AS s_address, CASE s_nationkey {next_nation} END AS s_nationkey,
-                   s_phone, s_acctbal, s_comment, 'update' AS _op
+        f"""SELECT s_suppkey, s_name, reverse(s_address) AS s_address,
+                   CASE s_nationkey {next_nation} END AS s_nationkey, s_phone, s_acctbal, s_comment, 'update' AS _op
             FROM (SELECT *, row_number() OVER (
                       PARTITION BY s_nationkey ORDER BY {draw.number("move supplier", "s_suppkey")}) AS rank
                   FROM supplier WHERE s_nationkey IN {NAMED_NATIONS})

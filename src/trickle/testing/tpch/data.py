@@ -43,12 +43,10 @@ class Sources:
     Attributes:
         location: Folder that holds one Delta table per source.
         scale: TPC-H scale factor.
-        deletion_vectors: Deletes and updates mark rows instead of rewriting files.
     """
 
     location: Path
     scale: float
-    deletion_vectors: bool
 
     def path(self, table: str) -> str:
         """Give the folder of one Delta table."""
@@ -67,9 +65,7 @@ def generate(scale: float) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     unfinished = tempfile.mkdtemp(dir=cache, prefix=f"{folder.name}.")
     try:
-        subprocess.run(
-            [_generator(), "parquet", "--quiet", "-s", f"{scale:g}", "--output-dir", unfinished], check=True
-        )
+        subprocess.run([_generator(), "parquet", "--quiet", "-s", f"{scale:g}", "--output-dir", unfinished], check=True)
         Path(unfinished).rename(folder)
     except OSError:
         if not folder.exists():  # else another process was faster, and its data is the same
@@ -77,6 +73,22 @@ def generate(scale: float) -> Path:
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return folder
+
+
+def store(*, scale: float, location: Path, change_feed: bool = True) -> Sources:
+    """Write the eight source tables under ``location``, unknown to any catalog yet."""
+    from deltalake import write_deltalake
+
+    folder = generate(scale)
+    properties = {"delta.enableChangeDataFeed": str(change_feed).lower(), "delta.targetFileSize": str(FILE_BYTES)}
+    for table in TABLES:
+        write_deltalake(
+            location / table,
+            _rows(folder / f"{table}.parquet"),
+            configuration=properties,
+            target_file_size=FILE_BYTES,
+        )
+    return Sources(location, scale)
 
 
 def load(
@@ -88,21 +100,12 @@ def load(
     deletion_vectors: bool = False,
 ) -> Sources:
     """Make the eight source tables in the current schema of the session, stored under ``location``."""
-    from deltalake import write_deltalake
-
-    folder = generate(scale)
+    sources = store(scale=scale, location=location, change_feed=change_feed)
     for table in TABLES:
-        path = location / table
-        write_deltalake(
-            path,
-            _rows(folder / f"{table}.parquet"),
-            configuration={"delta.enableChangeDataFeed": str(change_feed).lower(), "delta.targetFileSize": str(FILE_BYTES)},
-            target_file_size=FILE_BYTES,
-        )
-        spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{path}'")
+        spark.sql(f"CREATE TABLE {table} USING delta LOCATION '{sources.path(table)}'")
         if deletion_vectors:
             spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    return Sources(location, scale, deletion_vectors)
+    return sources
 
 
 def _rows(file: Path) -> pa.RecordBatchReader:

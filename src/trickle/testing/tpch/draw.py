@@ -61,7 +61,7 @@ class Draw:
 
     def number(self, purpose: str, *columns: str) -> str:
         """Give an expression: a random number below ``PRIME`` for these columns."""
-        choose = random.Random(f"{self.mutation.seed} {self.cycle} {purpose}")  # noqa: S311
+        choose = random.Random(f"{self.mutation.seed} {self.cycle} {purpose}")
         value = str(choose.randrange(PRIME))
         for column in columns:
             value = f"({value} + {column} % {PRIME} * {choose.randrange(1, PRIME)}) % {PRIME}"
@@ -121,6 +121,8 @@ class Reader:
     def extents(self) -> Mapping[str, Extent]:
         """Give the extent of every table."""
         return {
-            table: Extent(**self.query(f"SELECT count(*) AS rows, max({keys[0]}) AS highest FROM {table}").to_pylist()[0])
+            table: Extent(
+                **self.query(f"SELECT count(*) AS rows, max({keys[0]}) AS highest FROM {table}").to_pylist()[0]
+            )
             for table, keys in TABLES.items()
         }

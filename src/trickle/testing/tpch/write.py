@@ -93,4 +93,6 @@ def write_with_spark(spark: SparkSession, path: str, change: Change, rows: pa.Ta
         "insert": f"WHEN NOT MATCHED AND source._op = 'insert' THEN INSERT ({', '.join(columns)}) VALUES ({values})",
     }
     asked = " ".join(clause for kind, clause in clauses.items() if kind in kinds)
-    spark.sql(f"MERGE INTO delta.`{path}` AS target USING {{rows}} AS source ON {change.condition(rows)} {asked}", rows=source)
+    spark.sql(
+        f"MERGE INTO delta.`{path}` AS target USING {{rows}} AS source ON {change.condition(rows)} {asked}", rows=source
+    )

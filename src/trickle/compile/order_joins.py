@@ -1,0 +1,130 @@
+"""Orders the inner joins of a change plan so that they start from the change.
+
+``(A join B) join change(C) -> (change(C) join B) join A``: each step meets a whole table with the small result so far, which is
+broadcast, and no two whole tables meet. Joins through projections that only hand columns on are seen as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from trickle.algebra.expr import Call, Expr, KeyPair, passthrough
+from trickle.algebra.plan import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Iterate,
+    Plan,
+    Project,
+    RowWise,
+    Scan,
+    SemiJoin,
+    Shared,
+    TopK,
+    Values,
+)
+from trickle.algebra.walk import rebuild
+from trickle.compile.push_keys import is_restriction
+
+
+def is_small(plan: Plan) -> bool:
+    """Tell whether a plan's rows are few because they come from a change or are restricted to its keys."""
+    match plan:
+        case Shared() | Iterate() | TopK() | Values():
+            return True
+        case Scan():
+            return plan.at == "change"
+        case Filter() | Project() | RowWise():
+            return is_small(plan.inputs[0])
+        case Aggregate():
+            return not plan.keys or is_small(plan.child)
+        case SemiJoin():
+            return is_restriction(plan) or is_small(plan.left)
+        case InnerJoin():
+            return is_small(plan.left) or is_small(plan.right)
+    return plan.is_change
+
+
+def order_joins(plan: Plan) -> Plan:
+    """Reorder every tree of inner joins that has a small leaf; a tree is seen whole before its parts are."""
+    memo: dict[int, Plan] = {}
+
+    def visit(node: Plan) -> Plan:
+        done = memo.get(id(node))
+        if done is None:
+            done = memo[id(node)] = (_reordered(node, visit) if isinstance(node, InnerJoin) else None) or rebuild(
+                node, tuple(visit(p) for p in node.inputs)
+            )
+        return done
+
+    return visit(plan)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """The leaves of a tree of inner joins, and all their conditions."""
+
+    leaves: list[Plan] = field(default_factory=list)
+    keys: list[KeyPair] = field(default_factory=list)
+    residual: list[Expr] = field(default_factory=list)
+
+    def flatten(self, plan: Plan) -> None:
+        if isinstance(plan, InnerJoin):
+            self.keys += plan.keys
+            self.residual += plan.residual
+            self.flatten(plan.left)
+            self.flatten(plan.right)
+        elif isinstance(plan, Project) and all(o.is_passthrough for o in plan.outputs) and _joins_below(plan):
+            self.flatten(plan.child)
+        else:
+            self.leaves.append(plan)
+
+
+def _joins_below(plan: Plan) -> bool:
+    while isinstance(plan, Project) and all(o.is_passthrough for o in plan.outputs):
+        plan = plan.child
+    return isinstance(plan, InnerJoin)
+
+
+def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan]) -> Plan | None:
+    tree = _Tree()
+    tree.flatten(join)
+    leaves = [visit(leaf) for leaf in tree.leaves]
+    start = next((leaf for leaf in leaves if leaf.is_change), None) or next((p for p in leaves if is_small(p)), None)
+    if start is None:
+        return None
+    done = start
+    waiting = [leaf for leaf in leaves if leaf is not start]
+    while waiting:
+        connected = [w for w in waiting if _connected(done, w, tree.keys)]
+        small = [w for w in connected or waiting if is_small(w)]
+        following = (small or connected or waiting)[0]
+        waiting.remove(following)
+        done = _joined(done, following, tree)
+    # What is left are equalities with a side that needs several leaves.
+    for key in tree.keys:
+        done = Filter(Call("<=>" if key.null_safe else "=", (key.left, key.right)), done)
+    return Project(passthrough(join.columns), done)
+
+
+def _connected(left: Plan, right: Plan, keys: list[KeyPair]) -> bool:
+    return any(_oriented(k, left, right) is not None for k in keys)
+
+
+def _oriented(key: KeyPair, left: Plan, right: Plan) -> KeyPair | None:
+    if key.left.refs <= left.ids and key.right.refs <= right.ids:
+        return key
+    if key.right.refs <= left.ids and key.left.refs <= right.ids:
+        return KeyPair(key.right, key.left, key.null_safe)
+    return None
+
+
+def _joined(left: Plan, right: Plan, tree: _Tree) -> InnerJoin:
+    """Join two plans on all conditions that they can now decide."""
+    now = [(k, turned) for k in tree.keys if (turned := _oriented(k, left, right)) is not None]
+    tree.keys = [k for k in tree.keys if all(k is not used for used, _ in now)]
+    have = left.ids | right.ids
+    decided = tuple(r for r in tree.residual if r.refs <= have)
+    tree.residual = [r for r in tree.residual if not r.refs <= have]
+    return InnerJoin(left, right, tuple(turned for _, turned in now), decided, small="left")

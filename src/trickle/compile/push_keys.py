@@ -1,0 +1,173 @@
+"""Moves restrictions to a set of keys down to the scans.
+
+``(A join B) with key in K -> (A with key in K) join (B with key in K)``: a touched group then costs the rows of its keys, not
+a join of whole tables. A restriction goes through an operator if its keys' values do: filters, projections that hand the
+columns on, both sides of an equality, group keys, partition keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from trickle.algebra.expr import Col, Expr, KeyPair, Opaque, Output, new_column
+from trickle.algebra.plan import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    RowWise,
+    SemiJoin,
+    Union,
+    Window,
+)
+from trickle.algebra.walk import transform
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """Expressions over a plan, each to be equal to a column of a small plan of keys."""
+
+    pairs: tuple[KeyPair, ...]
+    keys: Plan
+
+    def over(self, exprs: tuple[Expr, ...], null_safe: tuple[bool, ...] | None = None) -> Restriction:
+        """Restrict other expressions to the same keys, under columns of their own."""
+        fresh = tuple(Output(new_column(c.name), Col(c)) for c in self.keys.columns)
+        by_id = {o.expr.column.id: o.column for o in fresh if isinstance(o.expr, Col)}
+        safe = null_safe or tuple(p.null_safe for p in self.pairs)
+        pairs = []
+        for pair, expr, one in zip(self.pairs, exprs, safe, strict=True):
+            key = pair.right.column if isinstance(pair.right, Col) else None
+            if key is None:
+                message = "a restriction's keys are columns"
+                raise TypeError(message)
+            pairs.append(KeyPair(expr, Col(by_id[key.id]), one))
+        return Restriction(tuple(pairs), Project(fresh, self.keys))
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """What is restricted."""
+        return tuple(p.left for p in self.pairs)
+
+
+def is_restriction(plan: Plan) -> bool:
+    """Tell whether a semi join only keeps the rows of a small set of keys."""
+    return (
+        isinstance(plan, SemiJoin)
+        and plan.kind == "semi"
+        and plan.small == "right"
+        and not plan.residual
+        and bool(plan.keys)
+        and all(isinstance(k.right, Col) for k in plan.keys)
+    )
+
+
+def push_keys(plan: Plan) -> Plan:
+    """Push every restriction as far down as it goes."""
+
+    def rule(node: Plan) -> Plan:
+        if isinstance(node, SemiJoin) and is_restriction(node):
+            return push(node.left, Restriction(node.keys, node.right))
+        return node
+
+    return transform(plan, rule)
+
+
+def push(plan: Plan, by: Restriction) -> Plan:
+    """Restrict a plan, as low as possible."""
+    return _below(plan, by) or SemiJoin(plan, by.keys, by.pairs, small="right")
+
+
+def _below(plan: Plan, by: Restriction) -> Plan | None:
+    match plan:
+        case Filter():
+            return replace(plan, child=push(plan.child, by))
+        case SemiJoin() if is_restriction(plan):
+            return replace(plan, left=push(plan.left, by))
+        case Project():
+            exprs = tuple(_through_project(e, plan) for e in by.exprs)
+            return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
+        case RowWise() if all(e.refs <= plan.child.ids for e in by.exprs):
+            return replace(plan, child=push(plan.child, by))
+        case Aggregate():
+            exprs = tuple(_group_key(e, plan) for e in by.exprs)
+            return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
+        case Window() if all(e in plan.partition for e in by.exprs):
+            return replace(plan, child=push(plan.child, by))
+        case Union():
+            return _through_union(plan, by)
+        case Join():
+            return _through_join(plan, by)
+    return None
+
+
+def _over(by: Restriction, exprs: tuple[Expr | None, ...]) -> Restriction:
+    return by.over(tuple(e for e in exprs if e is not None))
+
+
+def _through_project(expr: Expr, project: Project) -> Expr | None:
+    """Give the expression as the project's input has it, None if it is computed here."""
+    if isinstance(expr, Col):
+        return next((o.expr for o in project.outputs if o.column == expr.column), None)
+    handed_on = frozenset(o.column.id for o in project.outputs if o.is_passthrough)
+    return expr if isinstance(expr, Opaque) and expr.refs <= handed_on else None
+
+
+def _group_key(expr: Expr, node: Aggregate) -> Expr | None:
+    """Give the group key that an output column holds."""
+    return next((o.expr for o in node.outputs if Col(o.column) == expr and o.expr in node.keys), None)
+
+
+def _through_union(union: Union, by: Restriction) -> Plan | None:
+    if not all(isinstance(e, Col) and e.column in union.columns for e in by.exprs):
+        return None
+    places = [union.columns.index(e.column) for e in by.exprs if isinstance(e, Col)]
+    return replace(
+        union, children=tuple(push(c, by.over(tuple(Col(c.columns[i]) for i in places))) for c in union.children)
+    )
+
+
+def _through_join(join: Join, by: Restriction) -> Plan | None:
+    """Restrict the side that has the keys, and by the join's equalities the other side too.
+
+    The rows of a side that an outer join pads may not be dropped by keys of the other side alone.
+    """
+    kind = join.kind if isinstance(join, OuterJoin) else "inner"
+    on_left = all(e.refs <= join.left.ids for e in by.exprs)
+    on_right = not on_left and all(e.refs <= join.right.ids for e in by.exprs)
+    if on_left and kind in ("inner", "left"):
+        other = _matching(by, {k.left: k for k in join.keys}, to_right=True)
+        right = join.right if other is None else push(join.right, other)
+        return replace(join, left=push(join.left, by), right=right)
+    if on_right and isinstance(join, InnerJoin | OuterJoin) and kind in ("inner", "right"):
+        other = _matching(by, {k.right: k for k in join.keys}, to_right=False)
+        left = join.left if other is None else push(join.left, other)
+        return replace(join, left=left, right=push(join.right, by))
+    if isinstance(join, InnerJoin) and not on_left and not on_right:
+        return _through_both(join, by)
+    return None
+
+
+def _matching(by: Restriction, keys: dict[Expr, KeyPair], *, to_right: bool) -> Restriction | None:
+    pairs = [(p, keys[p.left]) for p in by.pairs if p.left in keys]
+    if not pairs:
+        return None
+    exprs = tuple(k.right if to_right else k.left for _, k in pairs)
+    part = Restriction(tuple(p for p, _ in pairs), by.keys)
+    return part.over(exprs)
+
+
+def _through_both(join: InnerJoin, by: Restriction) -> Plan | None:
+    """Keys from both sides: each side is restricted to its part, the pairs are checked above."""
+    sides = []
+    for side in (join.left, join.right):
+        mine = tuple(p for p in by.pairs if p.left.refs <= side.ids)
+        part = Restriction(mine, by.keys)
+        sides.append(push(side, part.over(tuple(p.left for p in mine))) if mine else side)
+    if sides[0] is join.left and sides[1] is join.right:
+        return None
+    narrowed = replace(join, left=sides[0], right=sides[1])
+    return SemiJoin(narrowed, by.keys, by.pairs, small="right")

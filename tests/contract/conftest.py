@@ -1,0 +1,117 @@
+"""The same tables in every implementation: what the contract tests run over."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from trickle.tables.delta_create import create_target
+from trickle.tables.delta_lake import DeltaSource
+from trickle.tables.memory import MemorySource, MemoryTarget
+from trickle.tables.rows import local_frame, row_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+    from trickle.tables.contract import SourceTable, TargetTable
+
+    Rows = Sequence[tuple[Any, ...]]
+
+
+def bag(frame: DataFrame) -> Counter[Any]:
+    """The rows of a DataFrame as a multiset."""
+    return Counter(row_key(tuple(row)) for row in frame.collect())
+
+
+def net(change: DataFrame) -> dict[Any, int]:
+    """A change netted: rows to weights, zeros left out."""
+    weights: Counter[Any] = Counter()
+    for *row, weight in change.collect():
+        weights[row_key(row)] += weight
+    return {row: weight for row, weight in weights.items() if weight}
+
+
+@dataclass
+class Implementation:
+    """How one table format makes a source, changes it, and makes a target."""
+
+    source: Callable[[str, StructType, Rows], SourceTable]
+    commit: Callable[[SourceTable, Rows, Rows], int]
+    target: Callable[[StructType, Rows], TargetTable]
+    rows: Callable[[TargetTable], Counter[Any]]
+    tamper: Callable[[TargetTable], None]
+
+
+def memory_implementation(spark: SparkSession) -> Implementation:
+    def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
+        assert isinstance(source, MemorySource)
+        return source.commit(inserts, deletes)
+
+    def target(schema: StructType, rows: Rows) -> TargetTable:
+        made = MemoryTarget(spark, "target", schema)
+        made.overwrite(local_frame(spark, rows, schema), "created", made.state())
+        return made
+
+    def tamper(target: TargetTable) -> None:
+        assert isinstance(target, MemoryTarget)
+        target.tamper([], "DELETE")
+
+    return Implementation(
+        source=lambda name, schema, rows: MemorySource(spark, name, schema, rows),
+        commit=commit,
+        target=target,
+        rows=lambda target: Counter(row_key(row) for row in target.rows()),  # type: ignore[attr-defined]
+        tamper=tamper,
+    )
+
+
+def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
+    names: list[str] = []
+
+    def source(name: str, schema: StructType, rows: Rows) -> SourceTable:
+        path = str(folder / name)
+        local_frame(spark, rows, schema).write.format("delta").save(path)
+        return DeltaSource(spark, name, path)
+
+    def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
+        """Write the new contents over the old in one commit, as a rewritten source would."""
+        assert isinstance(source, DeltaSource)
+        frame = source.snapshot(source.head())
+        rows = [tuple(row) for row in frame.collect()]
+        for row in deletes:
+            rows.remove(row)
+        new = local_frame(spark, [*rows, *inserts] if deletes else inserts, frame.schema)
+        new.write.format("delta").mode("overwrite" if deletes else "append").save(source.path)
+        return source.head()
+
+    def target(schema: StructType, rows: Rows) -> TargetTable:
+        name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+        names.append(name)
+        return create_target(spark, name, local_frame(spark, rows, schema), "created")
+
+    return Implementation(
+        source=source,
+        commit=commit,
+        target=target,
+        rows=lambda target: bag(target.rows()),  # type: ignore[attr-defined]
+        tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
+    )
+
+
+@pytest.fixture(params=["memory", "delta"])
+def tables(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, warehouse_folder: Path
+) -> Iterator[Implementation]:
+    """Every implementation in turn."""
+    if request.param == "memory":
+        yield memory_implementation(spark)
+        return
+    yield delta_implementation(spark, tmp_path)
+    shutil.rmtree(tmp_path, ignore_errors=True)

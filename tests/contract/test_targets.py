@@ -1,0 +1,134 @@
+"""What every target does: one conditional commit per write, exact multiplicities, a record that stays."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+from trickle.errors import ConflictError, StateError
+from trickle.model.reason import STATE_MISMATCH
+from trickle.tables.contract import WEIGHT
+from trickle.tables.rows import local_frame, row_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from .conftest import Implementation
+
+# Names that need quoting or are our own, and types that compare in their own ways.
+ODD = StructType.fromDDL(
+    "`a b` bigint, `x.y` string, `q``q` double, `ü;` array<int>, bin binary, st struct<f:int,`g h`:string>, "
+    "__id int, _metadata int"
+)
+TWIN = (1, "x", 1.5, [1, 2], b"\x00\xff", (1, "g"), 1, 0)
+NULLS = (None,) * 8
+NAN = (2, "n", float("nan"), [None], b"", (None, None), 2, 1)
+ZERO = (3, "z", -0.0, [], b"q", (3, ""), 3, 2)
+NEW = (9, "i", 0.0, None, None, None, 1, 1)
+
+KEYED = StructType.fromDDL("k1 int, k2 int, v bigint, m map<string,int>")
+KEYS = StructType.fromDDL("k1 int, k2 int")
+
+
+def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession) -> None:
+    target = tables.target(ODD, [TWIN, TWIN, NULLS, NAN, ZERO])
+    weighted = StructType([*ODD.fields, StructField(WEIGHT, LongType(), False)])
+    created = target.state()
+    assert (created.record, created.foreign) == ("created", ())
+
+    change = [(*TWIN, -1), (*NULLS, -1), (*NAN, -1), (*ZERO, -1), (*NEW, 3)]
+    applied = target.apply_bag(local_frame(spark, change, weighted), "first", created)
+
+    assert (applied.rows_inserted, applied.rows_deleted) == (3, 4)
+    assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3}
+    after = target.state()
+    assert (after.record, after.record_version, after.foreign) == ("first", applied.version, ())
+
+    with pytest.raises(StateError) as mismatch:
+        target.apply_bag(local_frame(spark, [(*TWIN, -2), (*NEW, 1)], weighted), "second", after)
+    assert mismatch.value.code == STATE_MISMATCH
+    assert target.state() == after
+
+    inserts = target.apply_bag(local_frame(spark, [(*NULLS, 2)], weighted), "third", after)
+    assert (inserts.rows_inserted, inserts.rows_deleted) == (2, 0)
+    assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3, row_key(NULLS): 2}
+
+
+def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementation, spark: SparkSession) -> None:
+    target = tables.target(KEYED, [(1, None, 5, None), (None, 2, 6, None), (3, 3, 7, None), (4, 4, 8, None)])
+    bare = StructType(KEYED.fields[:3])
+    plain = tables.target(bare, [(1, None, 5), (None, 2, 6), (3, 3, 7), (4, 4, 8)])
+    gone = local_frame(spark, [(3, 3), (8, 8)], KEYS)
+
+    rows = [(1, None, 5, {"a": 1}), (None, 2, 60, None), (5, 5, 5, None)]
+    target.replace_keys(local_frame(spark, rows, KEYED), gone, ["k1", "k2"], "maps", target.state())
+    applied = plain.replace_keys(
+        local_frame(spark, [row[:3] for row in rows], bare), gone, ["k1", "k2"], "plain", plain.state()
+    )
+
+    assert tables.rows(target) == {row_key(row): 1 for row in [*rows, (4, 4, 8, None)]}
+    assert tables.rows(plain) == {row[:3]: 1 for row in [*rows, (4, 4, 8)]}
+    assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
+
+    again = plain.replace_keys(
+        local_frame(spark, [row[:3] for row in rows], bare), gone, ["k1", "k2"], "again", plain.state()
+    )
+    assert (again.rows_inserted, again.rows_deleted) == (0, 0)
+    assert plain.state().record == "again"
+
+
+def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: SparkSession) -> None:
+    schema = StructType.fromDDL("n bigint, total decimal(10,2)")
+    target = tables.target(schema, [(0, None)])
+    none = spark.createDataFrame([], StructType([]))
+
+    row = (2, Decimal("1.50"))
+    applied = target.replace_keys(local_frame(spark, [row], schema), none, [], "one", target.state())
+
+    assert (applied.rows_inserted, applied.rows_deleted) == (1, 1)
+    assert tables.rows(target) == {row: 1}
+
+
+def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementation, spark: SparkSession) -> None:
+    schema = StructType.fromDDL("id bigint")
+    target = tables.target(schema, [(1,)])
+    start = target.state()
+    rows = local_frame(spark, [(2,), (3,)], schema)
+
+    touched = target.touch("first", start)
+    for write in (
+        lambda: target.touch("late", start),
+        lambda: target.append(rows, "late", start),
+        lambda: target.overwrite(rows, "late", start),
+    ):
+        with pytest.raises(ConflictError) as conflict:
+            write()
+        assert conflict.value.code == "CONCURRENT_REFRESH"
+    assert target.state().record == "first"
+    assert touched.version == start.version + 1
+    assert tables.rows(target) == {(1,): 1}
+
+    appended = target.append(rows, "second", target.state())
+    assert (appended.rows_inserted, appended.rows_deleted) == (2, 0)
+    replaced = target.overwrite(rows, "third", target.state())
+    assert (replaced.rows_inserted, replaced.rows_deleted) == (2, 3)
+    assert tables.rows(target) == {(2,): 1, (3,): 1}
+
+
+def test_rows_changed_by_others_are_seen(tables: Implementation, spark: SparkSession) -> None:
+    schema = StructType.fromDDL("id bigint")
+    target = tables.target(schema, [(1,)])
+    start = target.state()
+
+    tables.tamper(target)
+
+    assert target.state().foreign == ("DELETE",)
+    assert target.state().record_version == start.record_version
+    rows = local_frame(spark, [(5,)], schema)
+    with pytest.raises(ConflictError):
+        target.append(rows, "late", start)
+    target.overwrite(rows, "repaired", target.state())
+    assert target.state().foreign == ()
+    assert tables.rows(target) == {(5,): 1}

@@ -1,0 +1,226 @@
+"""The 22 TPC-H queries as stream tables, in three phases.
+
+    phase 1   each query on its own: a whole cycle of inserts, updates and deletes in every table, then one refresh.
+              Keys are drawn from all over the tables; sources have a change feed.
+    phase 2   all queries at once on shared sources: every refresh function is followed by a refresh of all, so they
+              meet changes that only insert, only delete or only update, and changes that do not concern them.
+              Keys are recent ones; Spark writes the changes, with deletion vectors.
+    phase 3   a full and a differential twin of each query, equal after every cycle. Sources have no change feed.
+
+``TPCH_SCALE`` and ``TPCH_CYCLES`` set the size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+import trickle
+from trickle.testing import tpch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SCALE = float(os.environ.get("TPCH_SCALE", "0.01"))
+CYCLES = int(os.environ.get("TPCH_CYCLES", "3"))
+STEPS = range(CYCLES + 1)
+"""Step 0 creates the stream tables, the others are cycles of changes."""
+
+ONE_BY_ONE = [(cycle, name) for cycle in range(1, CYCLES + 1) for name in tpch.REFRESH_FUNCTIONS]
+
+
+@dataclass
+class Phase:
+    """Stream tables over their own sources, in a schema of their own."""
+
+    spark: SparkSession
+    schema: str
+    sources: tpch.Sources
+    mutation: tpch.Mutation
+    stream_tables: trickle.Trickle
+    created: set[str] = field(default_factory=set)
+    rows_changed: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    @contextmanager
+    def start(
+        cls,
+        spark: SparkSession,
+        location: Path,
+        schema: str,
+        mutation: tpch.Mutation,
+        *,
+        change_feed: bool = True,
+        deletion_vectors: bool = False,
+    ) -> Iterator[Phase]:
+        spark.sql(f"CREATE DATABASE {schema}")
+        with using(spark, schema):
+            sources = tpch.load(
+                spark, scale=SCALE, location=location, change_feed=change_feed, deletion_vectors=deletion_vectors
+            )
+        yield cls(spark, schema, sources, mutation, trickle.Trickle(spark))
+        spark.sql(f"DROP DATABASE {schema} CASCADE")
+
+    def create(self, query: str, *, mode: str = "differential", suffix: str = "") -> str:
+        with using(self.spark, self.schema):
+            self.stream_tables.create(query + suffix, tpch.QUERIES[query], mode=mode)
+        self.created.add(query + suffix)
+        return f"{self.schema}.{query}{suffix}"
+
+    def refresh(self, query: str, *, suffix: str = "") -> trickle.RefreshReport:
+        if query + suffix not in self.created:
+            pytest.skip(f"{query}{suffix} could not be created")
+        report = self.stream_tables.refresh(f"{self.schema}.{query}{suffix}")
+        self.rows_changed[query] += report.rows_inserted + report.rows_deleted
+        return report
+
+    def verify(self, query: str, when: str) -> str:
+        """Give the mismatch between stream table and recompute as text, empty if they agree."""
+        found = self.stream_tables.verify(f"{self.schema}.{query}")
+        return (
+            ""
+            if found.ok
+            else mismatch(query, when, found.missing, found.missing_sample, found.extra, found.extra_sample)
+        )
+
+    def rows(self, query: str, *, suffix: str = "") -> Counter[tuple[object, ...]]:
+        return bag(self.spark, f"SELECT * FROM {self.schema}.{query}{suffix}")
+
+    def recompute(self, query: str) -> Counter[tuple[object, ...]]:
+        with using(self.spark, self.schema):
+            return bag(self.spark, tpch.QUERIES[query])
+
+
+@contextmanager
+def using(spark: SparkSession, schema: str) -> Iterator[None]:
+    before = spark.catalog.currentDatabase()
+    spark.sql(f"USE {schema}")
+    try:
+        yield
+    finally:
+        spark.sql(f"USE {before}")
+
+
+def bag(spark: SparkSession, query: str) -> Counter[tuple[object, ...]]:
+    return Counter(tuple(row) for row in spark.sql(query).collect())
+
+
+def mismatch(query, when, missing, missing_sample, extra, extra_sample) -> str:
+    lines = [f"{query}, {when}: {missing} rows missing, {extra} extra"]
+    lines += [f"  missing {row}" for row in missing_sample[:5]]
+    lines += [f"  extra   {row}" for row in extra_sample[:5]]
+    return "\n".join(lines)
+
+
+def difference(query: str, when: str, expected: Counter, found: Counter) -> str:
+    """Give the difference of two bags of rows as text, empty if they are equal."""
+    missing, extra = expected - found, found - expected
+    if not missing and not extra:
+        return ""
+    return mismatch(query, when, missing.total(), list(missing.elements()), extra.total(), list(extra.elements()))
+
+
+# -- phase 1
+
+
+@pytest.fixture(scope="module")
+def alone(spark, tmp_path_factory) -> Iterator[Phase]:
+    with Phase.start(spark, tmp_path_factory.mktemp("tpch"), "tpch_alone", tpch.Mutation()) as phase:
+        yield phase
+
+
+@pytest.fixture(scope="module", params=STEPS, ids="cycle{}".format)
+def alone_cycle(alone, request) -> int:
+    if request.param:
+        tpch.mutate(alone.sources, alone.mutation, request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("query", tpch.QUERIES)
+def test_each_query_follows_its_sources(alone, alone_cycle, query):
+    when = f"cycle {alone_cycle}"
+
+    if alone_cycle == 0:
+        alone.create(query)
+    else:
+        report = alone.refresh(query)
+        assert report.mode == "differential", f"{query}, {when}: {report.mode}, {report.reason}"
+
+    assert not (text := alone.verify(query, when)), text
+    if alone_cycle == CYCLES:
+        # The plain query, so that this does not rest on verify alone.
+        assert not (text := difference(query, when, alone.recompute(query), alone.rows(query))), text
+    if alone_cycle == CYCLES >= 3:
+        assert alone.rows_changed[query], f"{query} never changed: the refresh functions give it nothing to do"
+
+
+# -- phase 2
+
+
+@pytest.fixture(scope="module")
+def together(spark, tmp_path_factory) -> Iterator[Phase]:
+    mutation = tpch.Mutation(pattern="recent", seed=2)
+    with Phase.start(spark, tmp_path_factory.mktemp("tpch"), "tpch_together", mutation, deletion_vectors=True) as phase:
+        for query in tpch.QUERIES:
+            phase.create(query)
+        yield phase
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("cycle", "refresh_function"), ONE_BY_ONE, ids=lambda value: f"{value}")
+def test_all_queries_follow_shared_sources(together, cycle, refresh_function):
+    when = f"cycle {cycle} {refresh_function}"
+
+    commits = tpch.mutate(together.sources, together.mutation, cycle, only=refresh_function, spark=together.spark)
+    reports = {query: together.refresh(query) for query in tpch.QUERIES}
+
+    touched = {commit.table for commit in commits}
+    wrong = [
+        f"{query}, {when}: {report.mode}, {report.reason}"
+        for query, report in reports.items()
+        if report.mode != ("differential" if touched & tpch.sources_of(query) else "no_data")
+    ]
+    assert not wrong, "\n".join(wrong)
+    wrong = [text for query in tpch.QUERIES if (text := together.verify(query, when))]
+    assert not wrong, "\n".join(wrong)
+
+
+# -- phase 3
+
+
+@pytest.fixture(scope="module")
+def twins(spark, tmp_path_factory) -> Iterator[Phase]:
+    mutation = tpch.Mutation(seed=3)
+    with Phase.start(spark, tmp_path_factory.mktemp("tpch"), "tpch_twins", mutation, change_feed=False) as phase:
+        yield phase
+
+
+@pytest.fixture(scope="module", params=STEPS, ids="cycle{}".format)
+def twins_cycle(twins, request) -> int:
+    if request.param:
+        tpch.mutate(twins.sources, twins.mutation, request.param)
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", tpch.QUERIES)
+def test_full_and_differential_twins_are_equal(twins, twins_cycle, query):
+    when = f"cycle {twins_cycle}"
+
+    if twins_cycle == 0:
+        twins.create(query)
+        twins.create(query, mode="full", suffix="_full")
+    else:
+        modes = twins.refresh(query).mode, twins.refresh(query, suffix="_full").mode
+        assert modes == ("differential", "full"), f"{query}, {when}: {modes}"
+
+    assert not (text := difference(query, when, twins.rows(query, suffix="_full"), twins.rows(query))), text
