@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from trickle.tables.delta_create import create_target
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.memory import MemorySource, MemoryTarget
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+
     from trickle.tables.contract import SourceTable, TargetTable
 
     Rows = Sequence[tuple[Any, ...]]
@@ -41,9 +42,9 @@ def net(change: DataFrame) -> dict[Any, int]:
 class Implementation:
     """How one table format makes a source, changes it, and makes a target."""
 
-    source: Callable[[str, StructType, Rows], SourceTable]
+    source: Callable[[str, str, Rows], SourceTable]
     commit: Callable[[SourceTable, Rows, Rows], int]
-    target: Callable[[StructType, Rows], TargetTable]
+    target: Callable[[str, Rows], TargetTable]
     rows: Callable[[TargetTable], Counter[Any]]
     tamper: Callable[[TargetTable], None]
 
@@ -53,7 +54,7 @@ def memory_implementation(spark: SparkSession) -> Implementation:
         assert isinstance(source, MemorySource)
         return source.commit(inserts, deletes)
 
-    def target(schema: StructType, rows: Rows) -> TargetTable:
+    def target(schema: str, rows: Rows) -> TargetTable:
         made = MemoryTarget(spark, "target", schema)
         made.overwrite(local_frame(spark, rows, schema), "created", made.state())
         return made
@@ -74,7 +75,7 @@ def memory_implementation(spark: SparkSession) -> Implementation:
 def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
     names: list[str] = []
 
-    def source(name: str, schema: StructType, rows: Rows) -> SourceTable:
+    def source(name: str, schema: str, rows: Rows) -> SourceTable:
         path = str(folder / name)
         local_frame(spark, rows, schema).write.format("delta").save(path)
         return DeltaSource(spark, name, path)
@@ -90,7 +91,7 @@ def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
         new.write.format("delta").mode("overwrite" if deletes else "append").save(source.path)
         return source.head()
 
-    def target(schema: StructType, rows: Rows) -> TargetTable:
+    def target(schema: str, rows: Rows) -> TargetTable:
         name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         names.append(name)
@@ -100,7 +101,7 @@ def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
         source=source,
         commit=commit,
         target=target,
-        rows=lambda target: bag(target.rows()),  # type: ignore[attr-defined]
+        rows=lambda target: bag(target.frame()),  # type: ignore[attr-defined]
         tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
     )
 

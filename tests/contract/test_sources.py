@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructType
+
 from trickle.model.reason import SOURCE_REWOUND
 from trickle.tables.contract import WEIGHT
 
@@ -13,7 +13,7 @@ from .conftest import bag, net
 if TYPE_CHECKING:
     from .conftest import Implementation
 
-SCHEMA = StructType.fromDDL("id bigint, s string")
+SCHEMA = "id bigint, s string"
 
 
 def test_a_source_tells_its_history_exactly(tables: Implementation) -> None:

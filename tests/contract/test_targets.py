@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
+
 from trickle.errors import ConflictError, StateError
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.contract import WEIGHT
@@ -18,28 +19,29 @@ if TYPE_CHECKING:
     from .conftest import Implementation
 
 # Names that need quoting or are our own, and types that compare in their own ways.
-ODD = StructType.fromDDL(
+ODD = (
     "`a b` bigint, `x.y` string, `q``q` double, `ü;` array<int>, bin binary, st struct<f:int,`g h`:string>, "
     "__id int, _metadata int"
 )
+WEIGHTED = f"{ODD}, {WEIGHT} bigint not null"
 TWIN = (1, "x", 1.5, [1, 2], b"\x00\xff", (1, "g"), 1, 0)
 NULLS = (None,) * 8
 NAN = (2, "n", float("nan"), [None], b"", (None, None), 2, 1)
 ZERO = (3, "z", -0.0, [], b"q", (3, ""), 3, 2)
 NEW = (9, "i", 0.0, None, None, None, 1, 1)
 
-KEYED = StructType.fromDDL("k1 int, k2 int, v bigint, m map<string,int>")
-KEYS = StructType.fromDDL("k1 int, k2 int")
+BARE = "k1 int, k2 int, v bigint"
+KEYED = f"{BARE}, m map<string,int>"
+KEYS = "k1 int, k2 int"
 
 
 def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession) -> None:
     target = tables.target(ODD, [TWIN, TWIN, NULLS, NAN, ZERO])
-    weighted = StructType([*ODD.fields, StructField(WEIGHT, LongType(), False)])
     created = target.state()
     assert (created.record, created.foreign) == ("created", ())
 
     change = [(*TWIN, -1), (*NULLS, -1), (*NAN, -1), (*ZERO, -1), (*NEW, 3)]
-    applied = target.apply_bag(local_frame(spark, change, weighted), "first", created)
+    applied = target.apply_bag(local_frame(spark, change, WEIGHTED), "first", created)
 
     assert (applied.rows_inserted, applied.rows_deleted) == (3, 4)
     assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3}
@@ -47,25 +49,24 @@ def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession)
     assert (after.record, after.record_version, after.foreign) == ("first", applied.version, ())
 
     with pytest.raises(StateError) as mismatch:
-        target.apply_bag(local_frame(spark, [(*TWIN, -2), (*NEW, 1)], weighted), "second", after)
+        target.apply_bag(local_frame(spark, [(*TWIN, -2), (*NEW, 1)], WEIGHTED), "second", after)
     assert mismatch.value.code == STATE_MISMATCH
     assert target.state() == after
 
-    inserts = target.apply_bag(local_frame(spark, [(*NULLS, 2)], weighted), "third", after)
+    inserts = target.apply_bag(local_frame(spark, [(*NULLS, 2)], WEIGHTED), "third", after)
     assert (inserts.rows_inserted, inserts.rows_deleted) == (2, 0)
     assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3, row_key(NULLS): 2}
 
 
 def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementation, spark: SparkSession) -> None:
     target = tables.target(KEYED, [(1, None, 5, None), (None, 2, 6, None), (3, 3, 7, None), (4, 4, 8, None)])
-    bare = StructType(KEYED.fields[:3])
-    plain = tables.target(bare, [(1, None, 5), (None, 2, 6), (3, 3, 7), (4, 4, 8)])
+    plain = tables.target(BARE, [(1, None, 5), (None, 2, 6), (3, 3, 7), (4, 4, 8)])
     gone = local_frame(spark, [(3, 3), (8, 8)], KEYS)
 
     rows = [(1, None, 5, {"a": 1}), (None, 2, 60, None), (5, 5, 5, None)]
     target.replace_keys(local_frame(spark, rows, KEYED), gone, ["k1", "k2"], "maps", target.state())
     applied = plain.replace_keys(
-        local_frame(spark, [row[:3] for row in rows], bare), gone, ["k1", "k2"], "plain", plain.state()
+        local_frame(spark, [row[:3] for row in rows], BARE), gone, ["k1", "k2"], "plain", plain.state()
     )
 
     assert tables.rows(target) == {row_key(row): 1 for row in [*rows, (4, 4, 8, None)]}
@@ -73,14 +74,14 @@ def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementat
     assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
 
     again = plain.replace_keys(
-        local_frame(spark, [row[:3] for row in rows], bare), gone, ["k1", "k2"], "again", plain.state()
+        local_frame(spark, [row[:3] for row in rows], BARE), gone, ["k1", "k2"], "again", plain.state()
     )
     assert (again.rows_inserted, again.rows_deleted) == (0, 0)
     assert plain.state().record == "again"
 
 
 def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: SparkSession) -> None:
-    schema = StructType.fromDDL("n bigint, total decimal(10,2)")
+    schema = "n bigint, total decimal(10,2)"
     target = tables.target(schema, [(0, None)])
     none = spark.createDataFrame([], StructType([]))
 
@@ -92,7 +93,7 @@ def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: Spa
 
 
 def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementation, spark: SparkSession) -> None:
-    schema = StructType.fromDDL("id bigint")
+    schema = "id bigint"
     target = tables.target(schema, [(1,)])
     start = target.state()
     rows = local_frame(spark, [(2,), (3,)], schema)
@@ -118,7 +119,7 @@ def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementat
 
 
 def test_rows_changed_by_others_are_seen(tables: Implementation, spark: SparkSession) -> None:
-    schema = StructType.fromDDL("id bigint")
+    schema = "id bigint"
     target = tables.target(schema, [(1,)])
     start = target.state()
 

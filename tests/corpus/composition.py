@@ -388,7 +388,7 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "collation in ORDER BY LIMIT and DISTINCT",
-        "SELECT c FROM (SELECT DISTINCT lower(customer) AS c FROM orders) ORDER BY c COLLATE UNICODE_CI, c LIMIT 3",
+        "SELECT DISTINCT customer AS c, status FROM orders ORDER BY c COLLATE UNICODE_CI DESC, c, status LIMIT 4",
         MIXED,
     ),
     case(

@@ -91,7 +91,8 @@ class _InMemory:
 
     def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
         self.lab = _lab(spark, case, optimised=optimised)
-        self.lab.define(_defined(spark, case))
+        prepared = self.lab.define(_defined(spark, case))
+        assert not prepared.obstacles, f"cannot be maintained: {', '.join(map(str, prepared.obstacles))}"
 
     def commit(self, table: str, change: Change) -> None:
         self.lab.sources[table].commit(inserts=change.inserts, deletes=change.deletes)

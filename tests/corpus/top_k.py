@@ -116,7 +116,10 @@ CASES: tuple[Case, ...] = (
     ),
     case(
         "LIMIT in IN",
-        "SELECT order_id, product FROM items WHERE order_id IN (SELECT id FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 5)",
+        """
+        SELECT order_id, product FROM items
+        WHERE order_id IN (SELECT id FROM orders ORDER BY amount DESC NULLS LAST, id LIMIT 5)
+        """,
         SUBQUERY,
     ),
     case(

@@ -445,11 +445,24 @@ def _lift_loop(lift: Lift, node: Any) -> Plan:
     anchor, step = lift.plan(node.anchor()), lift.plan(node.recursion())
     depth = node.maxDepth()
     limit = int(depth.get()) if depth.isDefined() else lift.max_depth
-    loop = Loop(int(node.id()), anchor, step, lift.columns(node.output()), limit)
+    columns = lift.columns(node.output())
+    step = _as_types_of(columns, step)
+    loop = Loop(int(node.id()), _as_types_of(columns, anchor), step, columns, limit)
     if not _is_linear(step, loop.id):
         text = "A recursive CTE uses its own rows in an aggregate, a window, a LIMIT or an EXISTS."
         lift.obstacle("NON_LINEAR_RECURSION", text, "Move that outside of the recursion, or use mode='full'.")
     return loop
+
+
+def _as_types_of(columns: tuple[Column, ...], plan: Plan) -> Plan:
+    """Give a plan's columns the types of others, by position: a sum of decimals in a step is wider than the anchor's."""
+    if all(a.type == b.type for a, b in zip(columns, plan.columns, strict=True)):
+        return plan
+    cast = (
+        Output(new_column(c.name, like.type, orderable=c.orderable, handle=like.handle), Cast(Col(c), like))
+        for c, like in zip(plan.columns, columns, strict=True)
+    )
+    return Project(tuple(cast), plan)
 
 
 def _is_linear(plan: Plan, loop: int) -> bool:

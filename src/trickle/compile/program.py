@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trickle.algebra.expr import Col, Column
-from trickle.algebra.plan import Aggregate, Empty, Filter, Plan, Project, Scan
+from trickle.algebra.plan import Aggregate, Empty, Filter, Plan, Project, Scan, TopK, Window
 from trickle.algebra.walk import transform, walk
 from trickle.compile.narrow import narrow_scans
 from trickle.compile.order_joins import order_joins
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
 from trickle.rules import CHANGE_RULES, Derive
-from trickle.rules.derive import net, restrict
+from trickle.rules.derive import difference, net, restrict
 
 Pass = Callable[[Plan], Plan]
 
@@ -25,7 +25,11 @@ PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 CHANGE_PASSES: Final[Mapping[str, Pass]] = {"push_keys": push_keys, "order_joins": order_joins}
 
 # What can be switched off by ``Trickle(spark, disable={…})``.
-OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "replace_keys"})
+OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "replace_keys", "stored_top"})
+
+
+SELF: Final = ""
+"""The name under which a change plan reads the stream table's own rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +92,15 @@ class Program:
 
     def _derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
         of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only)
+        if self.keyed is None and "stored_top" not in self.disable and is_whole(self.plan):
+            return ChangePlan(change=self._improve(net(difference(self.plan, Scan(SELF, self.plan.columns)))))
         if self.keyed is None:
             return ChangePlan(change=self._improve(net(of.change(self.plan))))
         aggregate = self.keyed.aggregate
         change = of.change(aggregate.child)
         if not aggregate.keys:
             return ChangePlan(keys=self._improve(of.trigger(change)), rows=self.plan)
-        keys = of.keys(change, aggregate.keys)
+        keys = of.keys(change, aggregate.keys, distinct=True)
         touched = replace(aggregate, child=restrict(aggregate.child, aggregate.keys, keys))
         rows = transform(self.plan, lambda p: touched if p is aggregate else p)
         return ChangePlan(keys=self._improve(keys), rows=self._improve(rows))
@@ -137,6 +143,16 @@ def find_keys(plan: Plan) -> Keyed | None:
             return None
         visible.append(column)
     return Keyed(tuple(visible), node)
+
+
+def is_whole(plan: Plan) -> bool:
+    """Tell whether a result hangs on all its input at once: a top-k, or a window without PARTITION BY, on top.
+
+    Such a result is computed anew and compared with what is stored, which saves computing the old one.
+    """
+    while isinstance(plan, Project | Filter):
+        plan = plan.child
+    return isinstance(plan, TopK) or (isinstance(plan, Window) and not plan.partition)
 
 
 def _has_keys_below(node: Plan) -> bool:

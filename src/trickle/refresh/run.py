@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from trickle.algebra.expr import Column
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
+from trickle.compile.program import SELF
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.definition import RefreshRecord, SourceVersion
@@ -196,7 +197,8 @@ class Refresh:
         columns = tuple(_column_of(self.prepared.program.plan, name, c) for c in used)
         scan = Scan(name, columns, "change")
         raw = Evaluation(self.jvm, evaluation.snapshot, {name: Rows(frame, -1)}, local=evaluation.local)
-        rows = raw.materialise(raw.frame(net(scan)))
+        # Rows that only came cannot cancel.
+        rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
         return rows
 
@@ -241,8 +243,12 @@ class Refresh:
         same = [F.col(f"k{i}").eqNullSafe(F.col(f"r{i}")) for i in range(len(names))]
         return keys.join(present, same, "left_anti").toDF(*names)
 
-    def _snapshots(self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]):  # type: ignore[no-untyped-def]
+    def _snapshots(
+        self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]
+    ) -> Callable[[Scan], DataFrame]:
         def snapshot(scan: Scan) -> DataFrame:
+            if scan.source == SELF:
+                return self.target.frame().toDF(*(c.name for c in scan.base))
             at = old if scan.at == "old" else new
             source = self.prepared.sources[scan.source]
             return source.snapshot(at[scan.source].version, self.prepared.program.used[scan.source])

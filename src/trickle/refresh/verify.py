@@ -34,7 +34,7 @@ def verify_table(jvm: Jvm, prepared: Prepared, target: TargetTable) -> VerifyRep
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
     expected = full_rows(jvm, prepared.program, prepared.sources, record.frontier).toDF(*prepared.names)
-    actual = target.rows()
+    actual = target.frame()
     columns = [quote(n) for n in prepared.names]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
         actual.select(*columns, F.lit(-1).alias("__weight"))

@@ -147,12 +147,24 @@ class Derive:
         """Give the netted change as a shared result, to know whether anything happened at all."""
         return self.share(change if isinstance(change, Scan | Shared | Iterate | Empty) else net(change))
 
-    def keys(self, plan: Plan, exprs: tuple[Expr, ...]) -> Plan:
-        """Give the distinct values of some expressions over a plan, under fresh columns, computed once."""
+    def keys(self, plan: Plan, exprs: tuple[Expr, ...], *, distinct: bool = False) -> Plan:
+        """Give the values of some expressions over a plan, under fresh columns.
+
+        What has been computed already is read again: a restriction does not care about duplicates. Anything else is
+        computed once, without them.
+        """
         outputs = tuple(Output(new_column(f"k{i}"), e) for i, e in enumerate(exprs))
         values = Project(outputs, plan)
+        if _is_computed(plan) and not distinct:
+            return values
         columns = values.columns
         return self.share(Aggregate(tuple(Col(c) for c in columns), passthrough(columns), values))
+
+
+def _is_computed(plan: Plan) -> bool:
+    while isinstance(plan, Project | Filter):
+        plan = plan.child
+    return isinstance(plan, Shared | Iterate) or (isinstance(plan, Scan) and plan.at == "change")
 
 
 def restrict(plan: Plan, exprs: tuple[Expr, ...], keys: Plan, *, null_safe: bool | tuple[bool, ...] = True) -> SemiJoin:

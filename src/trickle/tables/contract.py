@@ -121,6 +121,10 @@ class TargetTable(Protocol):
         """Read where the table stands."""
         ...
 
+    def frame(self) -> DataFrame:
+        """Give the rows at the newest version."""
+        ...
+
     def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
         """Replace all rows."""
         ...

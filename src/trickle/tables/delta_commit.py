@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from trickle.tables.delta_files import FileList
     from trickle.tables.delta_jvm import DeltaHandle, Jvm
 
 APPLICATION: Final = "trickle"
@@ -59,8 +60,8 @@ class Transaction:
     It reads the whole table as far as conflicts go, so a data-changing commit by anyone in between makes it fail.
     """
 
-    def __init__(self, handle: DeltaHandle, name: str) -> None:
-        """Start on the newest snapshot."""
+    def __init__(self, handle: DeltaHandle, name: str, listed: FileList | None = None) -> None:
+        """Start on the newest snapshot; what ``listed`` knows of the table's files saves a Spark job."""
         self.handle = handle
         self.name = name
         self.snapshot: Jvm = handle.update()
@@ -69,6 +70,7 @@ class Transaction:
         self._transaction.readWholeTable()
         self._transaction.readTxn().addOne(APPLICATION)
         self._written: list[FileAction] = []
+        self._listed = listed
 
     @property
     def has_feed(self) -> bool:
@@ -77,9 +79,10 @@ class Transaction:
 
     def files(self) -> list[tuple[FileAction, Jvm]]:
         """Give the table's files, each with Delta's own action for it."""
-        found = self._transaction.filterFiles()
-        actions = [found.apply(place) for place in range(found.size())]
-        return [(_parsed(action), action) for action in actions]
+        known = self._listed.at(self.version) if self._listed is not None else None
+        if known is not None:
+            return [(file, self.handle.action("add", file.body)) for file in known]
+        return [(_parsed(action), action) for action in self.handle.all_files(self._transaction)]
 
     def write(self, rows: DataFrame) -> list[Jvm]:
         """Write rows to files that no version names yet; gives the actions that would."""

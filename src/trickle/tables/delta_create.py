@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import ParseException, PySparkException
 
 from trickle.errors import DefinitionError
-from trickle.tables.delta_commit import APPLICATION
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_resolve import location_of
 from trickle.tables.delta_target import DeltaTarget
@@ -37,7 +36,7 @@ _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timest
 def create_target(
     spark: SparkSession, name: str, rows: DataFrame, record: str, properties: Mapping[str, str] | None = None
 ) -> DeltaTarget:
-    """Make the table ``name`` with these rows, properties and record, in one commit.
+    """Make the table ``name`` with these properties, then commit the rows with the record.
 
     If it fails, neither a folder nor a catalog entry is left.
 
@@ -70,19 +69,17 @@ def create_target(
 
 
 def _create(spark: SparkSession, name: str, rows: DataFrame, record: str, settings: Mapping[str, str]) -> DeltaTarget:
-    is_mapped = any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json())))
-    # Delta refuses files in the commit that turns on both column mapping and the change feed. The rows then come in
-    # a second commit, and the first has no record: a table without one is not yet refreshed, so a crash does no harm.
-    writer = (rows.limit(0) if is_mapped else rows).writeTo(name).using("delta")
+    # Two commits: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta refuses files in the
+    # commit that turns on both column mapping and the change feed. A table without a record is one not yet refreshed,
+    # so a crash in between does no harm.
+    writer = rows.limit(0).writeTo(name).using("delta")
+    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json()))):
+        settings = {**settings, "delta.columnMapping.mode": "name"}
     for key, value in settings.items():
         writer = writer.tableProperty(key, value)
-    if is_mapped:
-        writer.tableProperty("delta.columnMapping.mode", "name").create()
-    else:
-        writer.option("userMetadata", record).option("txnAppId", APPLICATION).option("txnVersion", "0").create()
+    writer.create()
     target = open_target(spark, name)
-    if is_mapped:
-        target.append(rows, record, target.state())
+    target.append(rows, record, target.state())
     return target
 
 

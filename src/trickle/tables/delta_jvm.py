@@ -246,6 +246,17 @@ class DeltaHandle:
         """Start a transaction on a snapshot."""
         return self.log.startTransaction(self._none, self.some(snapshot))
 
+    def all_files(self, transaction: Jvm) -> list[Jvm]:
+        """Give the ``AddFile`` actions of a transaction's snapshot, with the count of their rows."""
+        always = self._object(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
+        found = transaction.filterFiles(self.seq([always]), True)
+        return [found.apply(place) for place in range(found.size())]
+
+    def is_local(self, frame: DataFrame) -> bool:
+        """Tell whether a DataFrame is rows that the driver already holds."""
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        return str(plan.getClass().getSimpleName()) == "LocalRelation"
+
     def write_operation(self, mode: str, record: str) -> Jvm:
         """Describe a write for the table's history, with the record as its user metadata."""
         save_mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf(mode)

@@ -146,7 +146,7 @@ class DeltaLogFiles:
     """
 
     def __init__(self, handle: DeltaHandle) -> None:
-        """Look at the log of ``handle``'s table; reads nothing yet."""
+        """Look at the log of a table; reads nothing yet."""
         self._handle = handle
         folder = local_path(handle.location)
         self._log = folder / "_delta_log" if folder is not None else None
@@ -250,8 +250,7 @@ class DeltaLogFiles:
         return self._coordinated
 
     def _file(self, version: int) -> Path:
-        assert self._log is not None
-        return self._log / f"{version:020d}.json"
+        return (self._log or Path()) / f"{version:020d}.json"
 
     def _local_head(self) -> int:
         if self._head >= 0 and self._mark(self._head) != self._head_mark:
@@ -266,9 +265,8 @@ class DeltaLogFiles:
         return self._head
 
     def _newest_listed(self) -> int:
-        assert self._log is not None
         try:
-            names = [entry.name for entry in self._log.iterdir()]
+            names = [entry.name for entry in self._file(0).parent.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return -1
         commits = (name[:20] for name in names if len(name) == 25 and name.endswith(".json"))

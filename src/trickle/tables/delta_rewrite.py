@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql import DataFrame
 
     from trickle.tables.delta_commit import Transaction
+    from trickle.tables.delta_find import Found
     from trickle.tables.delta_jvm import Jvm
+    from trickle.tables.delta_log import FileAction
 
 _ONE_FILE_BYTES: Final = 32 * 1024 * 1024
 """Rewrites smaller than this make one file: small files cost every later read more than they save here."""
+
+ONE_FILE_ROWS: Final = 100_000
+"""The same for rows that come."""
 
 
 class Addressed:
@@ -40,67 +42,46 @@ class Addressed:
             *columns, place.getField("file_path").alias("__file"), place.getField("row_index").alias("__row")
         )
 
-    def some(self, addresses: set[str]) -> tuple[DataFrame, list[Jvm], int]:
+    def some(self, addresses: Collection[str]) -> tuple[DataFrame, list[Jvm], int]:
         """Give the rows of the files at these addresses, Delta's actions for the files, and their bytes."""
-        chosen = {}
+        by_name: dict[str, list[tuple[FileAction, Jvm]]] = {}
         for file, action in self._files:
-            for address in addresses:
-                if unquote(address).endswith("/" + unquote(file.path)) or unquote(address) == unquote(file.path):
-                    chosen[file.path] = (file, action)
+            by_name.setdefault(unquote(file.path).rpartition("/")[2], []).append((file, action))
+        chosen = []
+        for address in map(unquote, addresses):  # a URI; the log has paths relative to the table, or whole URIs
+            near = by_name.get(address.rpartition("/")[2], ())
+            chosen += [(file, action) for file, action in near if address.endswith(unquote(file.path))]
         if len(chosen) != len(addresses):
             message = f"{len(addresses)} files hold rows to delete, {len(chosen)} of them are in the table"
             raise AssertionError(message)
-        actions = [action for _, action in chosen.values()]
-        return self._read(actions), actions, sum(file.size for file, _ in chosen.values())
+        actions = [action for _, action in chosen]
+        return self._read(actions), actions, sum(file.size for file, _ in chosen)
 
 
-class Rewrite:
-    """Takes rows out of files and puts rows in, writing the change feed where the table has it."""
+def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int) -> list[Jvm]:
+    """Write the files anew that hold found rows, without those and with ``inserts``; gives the actions that swap them.
 
-    def __init__(
-        self, table: Addressed, leaving: DataFrame, hit: Mapping[str, int], inserts: DataFrame, inserted: int
-    ) -> None:
-        """Plan to take out the rows at ``leaving`` (``__file``, ``__row``), which are in the files ``hit``."""
-        self._table = table
-        self._leaving = leaving
-        self._hit = hit
-        self._inserts = inserts
-        self._inserted = inserted
-
-    def write(self) -> list[Jvm]:
-        """Write the files; gives the actions that put them in place of the old ones."""
-        table = self._table
-        held, actions, size = table.some(set(self._hit))
-        marked = held.join(self._leaving.withColumn("__leaves", fn.lit(True)), ["__file", "__row"], "left")
-        places = [f"t{at}" for at in range(len(table.names))]
-        if table.transaction.has_feed:
-            kind = fn.when(fn.col("__leaves"), fn.lit("delete"))
-            rows = marked.select(*places, kind).toDF(*table.names, "_change_type")
-            if self._inserted:
-                none = fn.lit(None).cast("string")
-                come = self._inserts.select("*", none).toDF(*table.names, "_change_type")
-                told = self._inserts.select("*", fn.lit("insert")).toDF(*table.names, "_change_type")
-                rows = rows.union(come).union(told)
-        else:
-            rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
-            if self._inserted:
-                rows = rows.union(self._inserts)
-        if size <= _ONE_FILE_BYTES and self._inserted <= 100_000:
-            rows = rows.coalesce(1)
-        written = table.transaction.write(rows)
-        return [*(action.remove() for action in actions), *written]
-
-
-def touched(addresses: DataFrame) -> dict[str, int]:
-    """Count addresses per file."""
-    return {row[0]: row[1] for row in addresses.groupBy("__file").count().collect()}
-
-
-def all_equal(width: int, places: Sequence[int] | None = None) -> Column:
-    """Compare the table's columns t0, t1 … with the change's c0, c1 …, null-safe; at no place at all it is true."""
-    chosen = range(width) if places is None else places
-    tests = [fn.col(f"t{place}").eqNullSafe(fn.col(f"c{place}")) for place in chosen]
-    return reduce(lambda left, right: left & right, tests, fn.lit(True)) if tests else fn.lit(True)
+    Where the table keeps a change feed, the rows that went and came are written to it too (``_change_type`` set), so
+    that it tells the change and not the rewrite.
+    """
+    held, actions, size = table.some(found.hit)
+    leaving = found.addresses.withColumn("__leaves", fn.lit(True))
+    marked = held.join(leaving, ["__file", "__row"], "left")
+    places = [f"t{at}" for at in range(len(table.names))]
+    if table.transaction.has_feed:
+        told = (*table.names, "_change_type")
+        rows = marked.select(*places, fn.when(fn.col("__leaves"), fn.lit("delete"))).toDF(*told)
+        if inserted:
+            kinds = fn.explode(fn.array(fn.lit(None).cast("string"), fn.lit("insert")))
+            rows = rows.union(inserts.select("*", kinds).toDF(*told))
+    else:
+        rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
+        if inserted:
+            rows = rows.union(inserts)
+    if size <= _ONE_FILE_BYTES and inserted <= ONE_FILE_ROWS:
+        rows = rows.coalesce(1)
+    written = table.transaction.write(rows)
+    return [*(action.remove() for action in actions), *written]
 
 
 def repeated(frame: DataFrame, weight: str, most: int) -> DataFrame:
@@ -108,23 +89,6 @@ def repeated(frame: DataFrame, weight: str, most: int) -> DataFrame:
     if most <= 1:
         return frame
     return frame.withColumn("__copy", fn.explode(fn.expr(f"array_repeat(0, cast({weight} as int))")))
-
-
-def some_incomparable(frame: DataFrame, places: Sequence[int]) -> bool:
-    """Tell whether one of the columns has a type that Spark cannot compare: maps and variants, at any depth."""
-    return any(_incomparable(frame.schema.fields[place].dataType) for place in places)
-
-
-def _incomparable(kind: DataType) -> bool:
-    match kind:
-        case MapType() | VariantType():
-            return True
-        case ArrayType(elementType=element):
-            return _incomparable(element)
-        case StructType(fields=fields):
-            return any(_incomparable(field.dataType) for field in fields)
-        case _:
-            return False
 
 
 def quoted(name: str) -> str:

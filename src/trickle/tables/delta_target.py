@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from pyspark import StorageLevel
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
-from pyspark.sql.window import Window
 
 from trickle.errors import StateError
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.contract import Applied, TargetState
 from trickle.tables.delta_commit import APPLICATION, Transaction, commit_lock, conflict
+from trickle.tables.delta_files import FileList
+from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find_keys, some_incomparable
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
-from trickle.tables.delta_rewrite import Addressed, Rewrite, all_equal, repeated, some_incomparable, touched
+from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_jvm import Jvm
-
-_CACHE: Final = StorageLevel.MEMORY_AND_DISK
 
 
 class DeltaTarget:
@@ -43,6 +41,7 @@ class DeltaTarget:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.log = DeltaLogFiles(self.handle)
+        self.files = FileList(self.log)
         self._state: TargetState | None = None
         self._number = -1
         self._generation = -1
@@ -81,7 +80,7 @@ class DeltaTarget:
         foreign = (*state.foreign, commit.operation) if commit.changes_data else state.foreign
         return TargetState(version, state.record, state.record_version, foreign)
 
-    def rows(self) -> DataFrame:
+    def frame(self) -> DataFrame:
         """Give the rows at the newest version."""
         return self.handle.relation(self.log.head())
 
@@ -127,48 +126,27 @@ class DeltaTarget:
             return work.commit([], "Append", 0, 0)
 
     def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
-        """Delete exactly -n copies of a row, add +n copies.
-
-        The copies to delete are numbered per row of the change, and the first n of them taken: which of several
-        equal rows goes makes no difference.
-        """
+        """Delete exactly -n copies of a row, add +n copies."""
         work = _Work(self, record, expected)
         with work as transaction:
             names = self._fitting(change, extra=1).columns[:-1]
-            signed = _numbered(change, "__w").persist(_CACHE)
-            work.undo.append(signed)
-            totals = signed.agg(
-                fn.sum(fn.greatest(fn.col("__w"), fn.lit(0))), fn.sum(fn.least(fn.col("__w"), fn.lit(0))), fn.max("__w")
-            ).first()
-            came, went, most = (int(total or 0) for total in totals or (0, 0, 0))
+            signed, local = work.held(_numbered(change, "__w"), change)
+            came, went, most = _totals(signed, local=local)
             work.step("change")
             inserts = repeated(signed.where("__w > 0"), "__w", most).select(*_places(names)).toDF(*names)
             if went == 0:
-                written = transaction.write(_compact(inserts, came)) if came else []
-                work.step("write")
-                return work.commit(written, "Append", came, 0)
+                return self._only_add(work, inserts, came)
             table = Addressed(transaction, names)
-            gone = signed.where("__w < 0")
-            nth = Window.partitionBy("__id").orderBy("__file", "__row")
-            found = (
-                table.frame.join(gone, all_equal(len(names)))
-                .select("__file", "__row", "__w", fn.row_number().over(nth).alias("__nth"))
-                .where(fn.col("__nth") <= -fn.col("__w"))
-                .select("__file", "__row")
-                .persist(_CACHE)
-            )
-            work.undo.append(found)
-            hit = touched(found)
+            found = find_copies(table.frame, signed.where("__w < 0"), len(names), local=local)
+            work.undo.extend(found.kept)
             work.step("find")
-            if sum(hit.values()) != -went:
+            if found.count != went:
                 raise StateError(
                     STATE_MISMATCH,
-                    f"Stream table {self.name} holds {sum(hit.values())} of the {-went} rows that are to be deleted.",
+                    f"Stream table {self.name} holds {found.count} of the {went} rows that are to be deleted.",
                     hint="Someone changed it, or its record; a full refresh repairs it.",
                 )
-            actions = Rewrite(table, found, hit, inserts, came).write()
-            work.step("write")
-            return work.commit(actions, "Overwrite", came, -went)
+            return self._rewrite(work, table, found, inserts, came)
 
     def replace_keys(
         self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
@@ -178,9 +156,8 @@ class DeltaTarget:
         with work as transaction:
             names = self._fitting(rows).columns
             places = [names.index(key) for key in keys]
-            new = _numbered(rows).withColumn("__gone", fn.lit(False)).persist(_CACHE)
-            work.undo.append(new)
-            came = new.count()
+            new, local = work.held(_numbered(rows).withColumn("__gone", fn.lit(False)), rows)
+            came = len(rows.select(fn.lit(1)).collect()) if local else new.count()
             work.step("change")
             empty = new.where("false").drop("__id", "__gone")
             dropped = gone.toDF(*(f"c{place}" for place in places)).select("*", fn.lit(True).alias("__gone"))
@@ -188,26 +165,26 @@ class DeltaTarget:
             table = Addressed(transaction, names)
             others = [place for place in range(len(names)) if place not in places]
             same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
-            found = (
-                table.frame.join(wanted, all_equal(len(names), places))
-                .select("__file", "__row", "__id", (~fn.col("__gone") & same).alias("__same"))
-                .persist(_CACHE)
-            )
-            work.undo.append(found)
-            stay = found.where("__same").select("__id")
-            leave = found.where("not __same").select("__file", "__row")
-            hit = touched(leave)
-            inserts = new.join(stay, "__id", "left_anti").select(*_places(names)).toDF(*names)
-            deleted = sum(hit.values())
-            inserted = came - stay.count()
+            found = find_keys(table.frame, wanted, len(names), places, same, local=local)
+            work.undo.extend(found.kept)
             work.step("find")
-            if deleted == 0:
-                written = transaction.write(_compact(inserts, inserted)) if inserted else []
-                work.step("write")
-                return work.commit(written, "Append", inserted, 0)
-            actions = Rewrite(table, leave, hit, inserts, inserted).write()
-            work.step("write")
-            return work.commit(actions, "Overwrite", inserted, deleted)
+            if found.same is not None:
+                new = new.join(found.same, "__id", "left_anti")
+            inserts = new.select(*_places(names)).toDF(*names)
+            inserted = came - found.same_count
+            if found.count == 0:
+                return self._only_add(work, inserts, inserted)
+            return self._rewrite(work, table, found, inserts, inserted)
+
+    def _only_add(self, work: _Work, inserts: DataFrame, count: int) -> Applied:
+        written = work.transaction.write(inserts.coalesce(1) if count <= ONE_FILE_ROWS else inserts) if count else []
+        work.step("write")
+        return work.commit(written, "Append", count, 0)
+
+    def _rewrite(self, work: _Work, table: Addressed, found: Found, inserts: DataFrame, count: int) -> Applied:
+        actions = rewrite(table, found, inserts, count)
+        work.step("write")
+        return work.commit(actions, "Overwrite", count, found.count)
 
 
 class _Work:
@@ -223,7 +200,7 @@ class _Work:
     def __enter__(self) -> Transaction:
         self._clock = perf_counter()
         self._check()
-        self.transaction = Transaction(self.target.handle, self.target.name)
+        self.transaction = Transaction(self.target.handle, self.target.name, self.target.files)
         return self.transaction
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -231,6 +208,14 @@ class _Work:
             frame.unpersist()
         if kind is not None:
             self.transaction.abandon()
+
+    def held(self, frame: DataFrame, given: DataFrame) -> tuple[DataFrame, bool]:
+        """Keep rows that are used several times; a change given as a local relation is kept as it is."""
+        if self.target.handle.is_local(given):
+            return frame, True
+        kept = frame.persist(CACHE)
+        self.undo.append(kept)
+        return kept, False
 
     def step(self, name: str) -> None:
         now = perf_counter()
@@ -261,6 +246,12 @@ def _places(names: Sequence[object] | range) -> list[str]:
     return [f"c{place}" for place in range(len(names))]
 
 
-def _compact(frame: DataFrame, rows: int) -> DataFrame:
-    """Write few rows to one file, not one per task."""
-    return frame.coalesce(1) if rows <= 100_000 else frame
+def _totals(signed: DataFrame, *, local: bool) -> tuple[int, int, int]:
+    """Count the copies that come and that go, and give the highest weight."""
+    if local:  # a local relation is read without a job
+        weights = [row[0] for row in signed.select("__w").collect()]
+        return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0), max(weights, default=0)
+    come, go = fn.greatest(fn.col("__w"), fn.lit(0)), fn.least(fn.col("__w"), fn.lit(0))
+    row = signed.agg(fn.sum(come), -fn.sum(go), fn.max("__w")).first()
+    came, went, most = (int(total or 0) for total in row or (0, 0, 0))
+    return came, went, most

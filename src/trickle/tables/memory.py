@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from trickle.errors import ConflictError, StateError
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
-from trickle.tables.rows import local_frame, row_key
+from trickle.tables.rows import as_schema, local_frame, row_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ class MemorySource:
         """Start at version 0 with these rows (tuples in the schema's order)."""
         self.name = name
         self.spark = spark
-        self.schema = _schema(schema)
+        self.schema = as_schema(schema)
         self._id = str(uuid.uuid4())
         self._versions: list[list[Row]] = [list(rows)]
         self._schemas: list[StructType] = [self.schema]
@@ -129,7 +129,7 @@ class MemoryTarget:
         """Start at version 0 with these rows and no record."""
         self.name = name
         self.spark = spark
-        self.schema = _schema(schema)
+        self.schema = as_schema(schema)
         self._rows: list[Row] = list(rows)
         self._record: str | None = None
         self._record_version = -1
@@ -214,12 +214,6 @@ class MemoryTarget:
         self._version += 1
         self._record, self._record_version, self._foreign = record, self._version, ()
         return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
-
-
-def _schema(schema: StructType | str) -> StructType:
-    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
-    assert isinstance(parsed, StructType)
-    return parsed
 
 
 def _collect(frame: DataFrame) -> list[Row]:

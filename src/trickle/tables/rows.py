@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 _NAN: Final = ("NaN",)
 
@@ -33,20 +33,28 @@ def row_key(value: Any) -> Any:
     return value
 
 
-def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: StructType) -> DataFrame:
+def as_schema(schema: StructType | str) -> StructType:
+    """Give a schema that may be written as DDL: ``id BIGINT, name STRING``."""
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: StructType | str) -> DataFrame:
     """Make a DataFrame that is a ``LocalRelation``: Spark knows its size, folds it, and needs no job to read it.
 
     Rows are tuples in the order of the schema; structs inside may be tuples, dicts or Rows.
     """
-    arrow = to_arrow_schema(schema)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema.fields)
+    fields = as_schema(schema)
+    arrow = to_arrow_schema(fields)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields.fields)
     arrays = [
         pa.array([_plain(value, field.type) for value in column], type=field.type)
         for column, field in zip(columns, arrow, strict=True)
     ]
     # Positions, not names: two columns may share a name.
     table = pa.Table.from_arrays(arrays, schema=arrow)
-    return spark.createDataFrame(table, schema=schema)
+    return spark.createDataFrame(table, schema=fields)
 
 
 def _plain(value: Any, kind: Any) -> Any:

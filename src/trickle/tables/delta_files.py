@@ -1,0 +1,49 @@
+"""Which files a Delta table consists of, kept up to date from its commits.
+
+Delta answers this with a Spark job over its state. A stream table's own log is short and mostly ours, so replaying
+it in Python is quicker; a log that is long or no longer whole is left to Delta.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trickle.errors import SourceError
+
+if TYPE_CHECKING:
+    from trickle.tables.delta_log import DeltaLogFiles, FileAction
+
+_MOST_COMMITS: Final = 500
+"""Commits replayed at once; reading more takes longer than asking Delta."""
+
+
+class FileList:
+    """The files of a table at a version.
+
+    Law    files(v) = files(v - 1) - removed(v) + added(v), a file being a path with its deletion vector
+    """
+
+    def __init__(self, log: DeltaLogFiles) -> None:
+        """Follow a log from its beginning; reads nothing yet."""
+        self._log = log
+        self._generation = -1
+        self._version = -1
+        self._files: dict[tuple[str, str], FileAction] = {}
+
+    def at(self, version: int) -> list[FileAction] | None:
+        """Give the files at a version that is not older than the last one asked for; None if the log cannot tell."""
+        if self._generation != self._log.generation or version < self._version:
+            self._generation, self._version, self._files = self._log.generation, -1, {}
+        if version - self._version > _MOST_COMMITS:
+            return None
+        try:
+            commits = self._log.commits(self._version, version)
+        except SourceError:
+            return None
+        for commit in commits:
+            for file in commit.removes:
+                self._files.pop(file.key, None)
+            for file in commit.adds:
+                self._files[file.key] = file
+        self._version = version
+        return list(self._files.values())
