@@ -30,6 +30,7 @@ from trickle.tables.delta_target import DeltaTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.catalyst.lift import ResolveLeaf
     from trickle.model.definition import Mode
 
 
@@ -139,7 +140,7 @@ class Trickle:
         full_name = self._catalog.qualify(split_name(name))
         self._catalog.refuse_existing(full_name)
         definition, session, analysed = self._define(query, mode)
-        check_columns(self._jvm, analysed)
+        check_columns(analysed)
         views = self._frontend.views(analysed)
         prepared = self._prepare(definition, session, analysed, views)
         if mode == "differential" and prepared.obstacles:
@@ -276,7 +277,7 @@ class Trickle:
     ) -> Prepared:
         views = self._frontend.views(analysed) if views is None else views
         meaning = [definition.query, *sorted(views.items())]
-        source_of_leaf = partial(self._catalog.source_of_leaf, schema=definition.schema_name)
+        source_of_leaf: ResolveLeaf = partial(self._catalog.source_of_leaf, schema=definition.schema_name)
         if session is None:
             by_name = partial(self._catalog.source_by_name, catalog=definition.catalog, schema=definition.schema_name)
             source_of_leaf = partial(thawed_leaf, by_name=by_name, otherwise=source_of_leaf)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-
 from trickle.model.reason import SOURCE_REWOUND
 from trickle.tables.contract import WEIGHT
 

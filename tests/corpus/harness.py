@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
@@ -58,6 +58,10 @@ class Maintained(Protocol):
 
 # -- the engine
 
+_CREATE: Final = (
+    "CREATE TABLE IF NOT EXISTS {table} ({ddl}) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+)
+
 
 def maintain(spark: SparkSession, case: Case, *, optimised: bool) -> Maintained:
     """Make the stream table of a case over tables in memory."""
@@ -70,13 +74,16 @@ def maintain_on_delta(spark: SparkSession, case: Case, *, optimised: bool) -> Ma
 
 
 def refusal(spark: SparkSession, case: Case) -> str | None:
-    """Give the code of the reason why a case's query cannot be maintained; None if it can."""
-    lab = _lab(spark, case, optimised=True)
+    """Give the code of the first reason why a case's query cannot be maintained; None if it can."""
+    for table in case.tables:
+        spark.catalog.dropTempView(table)
+        spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
+    _set_up(spark, case)
     try:
-        prepared = lab.define(_defined(spark, case))
+        validation = Trickle(spark).validate(_defined(spark, case))
     except TrickleError as error:
         return error.code
-    return prepared.obstacles[0].code if prepared.obstacles else None
+    return validation.obstacles[0].code if validation.obstacles else None
 
 
 def _lab(spark: SparkSession, case: Case, *, optimised: bool) -> Lab:
@@ -124,10 +131,7 @@ class _OnDelta:
         for table, rows in self.state.items():
             spark.catalog.dropTempView(table)
             spark.sql(f"DROP TABLE IF EXISTS {table}")
-            spark.sql(
-                f"CREATE TABLE {table} ({TABLES[table].ddl}) USING delta "
-                "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-            )
+            spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
             frame_of(spark, table, rows).write.insertInto(table)
         _set_up(spark, case)
         self.trickle.create(self.name, _defined(spark, case), mode="auto" if case.refused else "differential")

@@ -202,7 +202,7 @@ CASES: tuple[Case, ...] = (
         WITH RECURSIVE chain(id, spent) AS (
           SELECT e.id, o.amount FROM emp e JOIN orders o ON o.id = e.id WHERE e.boss_id IS NULL
           UNION ALL
-          SELECT e.id, c.spent + coalesce(o.amount, 0)
+          SELECT e.id, cast(c.spent + coalesce(o.amount, 0) AS DECIMAL(10,2))
           FROM chain c JOIN emp e ON e.boss_id = c.id LEFT JOIN orders o ON o.id = e.id WHERE c.spent < 1000
         ) SELECT id, spent FROM chain
         """,

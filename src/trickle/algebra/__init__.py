@@ -1,0 +1,1 @@
+"""The plan language: columns, expressions, nodes, and how to walk and show them."""

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
 
 _EXPR: Final = "org.apache.spark.sql.catalyst.expressions."
-_SUSPECT: Final = re.compile(r"\b(first|last|collect_list|collect_set|max_by|min_by|mode|listagg|string_agg|any_value|array_agg)\(", re.I)
+_SUSPECT: Final = re.compile(
+    r"\b(first|last|collect_list|collect_set|max_by|min_by|mode|listagg|string_agg|any_value|array_agg)\(", re.I
+)
 _BY_PEERS: Final = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead", "NthValue"})
 
@@ -126,9 +128,9 @@ def _window(
         frame = expression.windowSpec().frameSpecification()
         lower, upper = frame.lower(), frame.upper()
         if whole:
-            lower, upper = jvm.object(_EXPR + "UnboundedPreceding"), jvm.object(_EXPR + "UnboundedFollowing")
+            lower, upper = jvm.singleton(_EXPR + "UnboundedPreceding"), jvm.singleton(_EXPR + "UnboundedFollowing")
         if whole or jvm.name(frame.frameType()) == "RangeFrame$":
-            frame = jvm.cls(_EXPR + "SpecifiedWindowFrame")(jvm.object(_EXPR + "RowFrame"), lower, upper)
+            frame = jvm.cls(_EXPR + "SpecifiedWindowFrame")(jvm.singleton(_EXPR + "RowFrame"), lower, upper)
         spec = jvm.cls(_EXPR + "WindowSpecDefinition")(parts, jvm.seq(order), frame)
         made = jvm.cls(_EXPR + "WindowExpression")(expression.windowFunction(), spec)
         outputs.append(Output(output.column, lift.expr(made)))
@@ -166,18 +168,20 @@ class _Aggregates:
         if name in ("MaxBy", "MinBy"):
             order = function.orderingExpr()
             where = self._and(where, self._not_null(order))
-            return self._by("max_by" if name == "MaxBy" else "min_by", function.valueExpr(), [order, *self._ties], where)
+            return self._by(
+                "max_by" if name == "MaxBy" else "min_by", function.valueExpr(), [order, *self._ties], where
+            )
         if name in ("CollectList", "CollectSet") and self.jvm.is_orderable(function.child()):
             return self.jvm.call("sort_array", [expr])
         if name == "Mode" and function.reverseOpt().isEmpty():
             args = self.jvm.gateway.new_array(self.jvm.gateway.jvm.Object, 4)
-            for i, value in enumerate((function.child(), 0, 0, self.jvm.some(True))):  # noqa: FBT003
+            for i, value in enumerate((function.child(), 0, 0, self.jvm.some(True))):
                 args[i] = value
             return function.makeCopy(args).toAggregateExpression(expr.isDistinct(), self.jvm.some(where))
         if name == "ListAgg" and not expr.isDistinct():
             order = [*items(function.orderExpressions()), self.jvm.ascending(function.child())]
             ordered = function.withOrderingWithinGroup(self.jvm.seq(order))
-            return ordered.toAggregateExpression(False, self.jvm.some(where))  # noqa: FBT003
+            return ordered.toAggregateExpression(False, self.jvm.some(where))
         return expr
 
     def _by(self, name: str, value: Any, order: list[Any], where: Any) -> Any:

@@ -36,7 +36,7 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
         source = node.source if isinstance(node, Scan) else ""
         mark = jvm.seq([_MARK, source])
         attributes = [c.handle.withQualifier(mark) for c in node.columns]
-        return jvm.frame(jvm.plan("LocalRelation", jvm.seq(attributes), jvm.nil, False, jvm.none))  # noqa: FBT003
+        return jvm.frame(jvm.plan("LocalRelation", jvm.seq(attributes), jvm.nil, False, jvm.none))
 
     lowered = Lower(jvm, leaf).lower(plan)
     named = [jvm.alias(a, n) for a, n in zip(lowered.named(plan.columns), names, strict=True)]

@@ -51,7 +51,10 @@ _OPTIMISE_SETTINGS: Final = {
 ORDER_DEPENDENT: Final = frozenset(
     {"First", "Last", "AnyValue", "CollectList", "CollectSet", "MaxBy", "MinBy", "Mode", "ListAgg"}
 )
-_TIME_HINT: Final = "Use mode='full' or 'auto', which recompute at each refresh, or keep the time in a table and join it."
+_SUBQUERIES: Final = frozenset({"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "TableArgument"})
+_TIME_HINT: Final = (
+    "Use mode='full' or 'auto', which recompute at each refresh, or keep the time in a table and join it."
+)
 
 
 class Frontend:
@@ -61,7 +64,7 @@ class Frontend:
         """Keep the user's session."""
         self.jvm = jvm
         self._user = jvm.spark._jsparkSession
-        self._modes = jvm.object("org.apache.spark.sql.execution.CommandExecutionMode")
+        self._modes = jvm.singleton("org.apache.spark.sql.execution.CommandExecutionMode")
 
     def settings(self) -> dict[str, str]:
         """Give the user's present settings that change what a query means."""
@@ -160,22 +163,24 @@ class Frontend:
             self._look(child, found)
 
     def _look_at(self, expr: Any, found: dict[str, Reason]) -> None:
-        name = self.jvm.name(expr)
         children = list(items(expr.children()))
-        if self.jvm.contains(expr, "CURRENT_LIKE") and not any(self.jvm.contains(c, "CURRENT_LIKE") for c in children):
-            if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
-                shown = str(expr.prettyName())
-                text = f"{shown}() changes with the clock or the session, not with the data."
-                found[name] = Reason("TIME_DEPENDENT", text, _TIME_HINT)
-        elif not expr.deterministic() and all(c.deterministic() for c in children) and name not in ORDER_DEPENDENT:
-            if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
-                shown = str(expr.prettyName())
-                text = f"{shown}() gives other values at each run."
-                found[name] = Reason("NON_DETERMINISTIC", text, "Remove it, or use mode='full'.")
-        if self.jvm.contains(expr, "PLAN_EXPRESSION") and hasattr_plan(self.jvm, expr):
+        if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
+            self._judge(expr, children, found)
+        elif self.jvm.name(expr) in _SUBQUERIES:
             self._look(expr.plan(), found)
         for child in children:
             self._look_at(child, found)
+
+    def _judge(self, expr: Any, children: list[Any], found: dict[str, Reason]) -> None:
+        """Note an expression that is itself the cause, not one that only contains it."""
+        name, shown = self.jvm.name(expr), str(expr.prettyName())
+        if self.jvm.contains(expr, "CURRENT_LIKE"):
+            if not any(self.jvm.contains(c, "CURRENT_LIKE") for c in children):
+                text = f"{shown}() changes with the clock or the session, not with the data."
+                found[name] = Reason("TIME_DEPENDENT", text, _TIME_HINT)
+        elif not expr.deterministic() and all(c.deterministic() for c in children) and name not in ORDER_DEPENDENT:
+            text = f"{shown}() gives other values at each run."
+            found[name] = Reason("NON_DETERMINISTIC", text, "Remove it, or use mode='full'.")
 
     def _is_command(self, plan: Any) -> bool:
         return self.jvm.is_instance(plan, "org.apache.spark.sql.catalyst.plans.logical.Command")
@@ -193,8 +198,3 @@ class Frontend:
                 sessions.setActiveSession(before.get())
             else:
                 sessions.clearActiveSession()
-
-
-def hasattr_plan(jvm: Jvm, expr: Any) -> bool:
-    """Tell whether an expression is itself a subquery."""
-    return jvm.name(expr) in ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "TableArgument")

@@ -26,14 +26,14 @@ class Jvm:
         self._classes: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._longs: dict[int, Any] = {}
-        self.none = self.object("scala.None")
-        self.nil = self.object("scala.collection.immutable.Nil")
+        self.none = self.singleton("scala.None")
+        self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("scala.jdk.javaapi.CollectionConverters")
-        self._new_id = self.object(_EXPR + "NamedExpression").newExprId
+        self._new_id = self.singleton(_EXPR + "NamedExpression").newExprId
         self._identifier = self.cls("org.apache.spark.sql.catalyst.FunctionIdentifier")
-        self._functions = self.object("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").builtin()
-        self._empty_metadata = self.object("org.apache.spark.sql.types.Metadata").empty()
-        self.no_hint = self.object(_PLANS + "logical.JoinHint").NONE()
+        self._functions = self.singleton("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").builtin()
+        self._empty_metadata = self.singleton("org.apache.spark.sql.types.Metadata").empty()
+        self.no_hint = self.singleton(_PLANS + "logical.JoinHint").NONE()
 
     # -- classes and Scala values
 
@@ -47,7 +47,7 @@ class Jvm:
             self._classes[path] = found
         return found
 
-    def object(self, path: str) -> Any:
+    def singleton(self, path: str) -> Any:
         """Give a Scala object (a singleton)."""
         found = self._objects.get(path)
         if found is None:
@@ -86,11 +86,11 @@ class Jvm:
     def attribute(self, name: str, data_type: Any) -> Any:
         """Make a nullable attribute under a fresh id."""
         make = self.cls(_EXPR + "AttributeReference")
-        return make(name, data_type, True, self._empty_metadata, self.new_id(), self.nil)  # noqa: FBT003
+        return make(name, data_type, True, self._empty_metadata, self.new_id(), self.nil)
 
-    def literal(self, value: object, data_type: Any = None) -> Any:
+    def literal(self, value: Any, data_type: Any = None) -> Any:
         """Make a constant: whole numbers are bigint, NULL takes the type given."""
-        make = self.object(_EXPR + "Literal")
+        make = self.singleton(_EXPR + "Literal")
         if data_type is not None:
             return make.create(value, data_type)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -103,7 +103,7 @@ class Jvm:
 
     def int_literal(self, value: int) -> Any:
         """Make an INT constant, as limits need it."""
-        return self.object(_EXPR + "Literal").create(value, self.object("org.apache.spark.sql.types.IntegerType"))
+        return self.singleton(_EXPR + "Literal").create(value, self.singleton("org.apache.spark.sql.types.IntegerType"))
 
     def call(self, name: str, args: Sequence[Any], *, distinct: bool = False, where: Any = None) -> Any:
         """Build a built-in function by its SQL name; an aggregate comes wrapped as aggregates must be."""
@@ -135,16 +135,16 @@ class Jvm:
     def ascending(self, expr: Any) -> Any:
         """Order by an expression, ascending, NULLs first."""
         make = self.cls(_EXPR + "SortOrder")
-        return make(expr, self.object(_EXPR + "Ascending"), self.object(_EXPR + "NullsFirst"), self.nil)
+        return make(expr, self.singleton(_EXPR + "Ascending"), self.singleton(_EXPR + "NullsFirst"), self.nil)
 
     def is_orderable(self, expr: Any) -> bool:
         """Tell whether values of an expression can be sorted."""
         # In a sequence: a struct type is itself a Scala sequence, and py4j would take the wrong overload.
-        return bool(self.object(_EXPR + "RowOrdering").isOrderable(self.seq([expr])))
+        return bool(self.singleton(_EXPR + "RowOrdering").isOrderable(self.seq([expr])))
 
     def contains(self, node: Any, pattern: str) -> bool:
         """Tell whether a tree contains a node of a Catalyst tree pattern."""
-        patterns = self.object("org.apache.spark.sql.catalyst.trees.TreePattern")
+        patterns = self.singleton("org.apache.spark.sql.catalyst.trees.TreePattern")
         return bool(node.containsPattern(getattr(patterns, pattern)()))
 
     def rename(self, exprs: Sequence[Any], renaming: Sequence[tuple[Any, Any]]) -> list[Any]:
@@ -158,7 +158,7 @@ class Jvm:
     def attribute_map(self, renaming: Sequence[tuple[Any, Any]]) -> Any:
         """Make a Catalyst map from attribute to attribute."""
         pair = self.cls("scala.Tuple2")
-        return self.object(_EXPR + "AttributeMap").apply(self.seq(pair(a, b) for a, b in renaming))
+        return self.singleton(_EXPR + "AttributeMap").apply(self.seq(pair(a, b) for a, b in renaming))
 
     # -- plans
 
@@ -183,13 +183,13 @@ class Jvm:
 
     def join_type(self, name: str) -> Any:
         """Give a join type that carries no data."""
-        return self.object(_PLANS + name)
+        return self.singleton(_PLANS + name)
 
     def broadcast_hint(self, side: str | None) -> Any:
         """Hint that one side of a join is small."""
         if side is None:
             return self.no_hint
-        strategy = self.object(_PLANS + "logical.BROADCAST")
+        strategy = self.singleton(_PLANS + "logical.BROADCAST")
         hint = self.some(self.plan("HintInfo", self.some(strategy)))
         left, right = (hint, self.none) if side == "left" else (self.none, hint)
         return self.plan("JoinHint", left, right)

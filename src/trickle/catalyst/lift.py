@@ -383,7 +383,9 @@ def _lift_generate(lift: Lift, node: Any) -> Plan:
 def _lift_eval_udf(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
     refs = frozenset(int(a.exprId().id()) for u in items(node.udfs()) for a in items(u.references().toSeq()))
-    return RowWise(lift.columns(node.resultAttrs()), child, f"{lift.jvm.name(node)} {node.udfs().toString()}", refs, node)
+    return RowWise(
+        lift.columns(node.resultAttrs()), child, f"{lift.jvm.name(node)} {node.udfs().toString()}", refs, node
+    )
 
 
 def _lift_expand(lift: Lift, node: Any) -> Plan:
@@ -427,9 +429,7 @@ def _lift_limit(lift: Lift, node: Any) -> Plan:
         )
         return lift.plan(node.child())
     child = lift.plan(below.child())
-    order = tuple(
-        (*lift.exprs(below.order()), *(Col(c) for c in child.columns if c.orderable)),
-    )
+    order = (*lift.exprs(below.order()), *(Col(c) for c in child.columns if c.orderable))
     plan: Plan = TopK(order, limit, offset, child)
     for project in reversed(projects):
         plan = Project(lift.outputs(project.projectList()), plan)

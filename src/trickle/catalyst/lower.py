@@ -170,7 +170,13 @@ def _fresh(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
     """Give a relation under new expression ids."""
     while jvm.name(relation) in ("SubqueryAlias", "View"):
         relation = relation.child()
-    if jvm.name(relation) in ("LogicalRelation", "LocalRelation", "LogicalRDD", "InMemoryRelation", "LogicalQueryStage"):
+    if jvm.name(relation) in (
+        "LogicalRelation",
+        "LocalRelation",
+        "LogicalRDD",
+        "InMemoryRelation",
+        "LogicalQueryStage",
+    ):
         relation = relation.newInstance()
         return relation, list(items(relation.output()))
     named = [jvm.alias(a, a.name()) for a in items(relation.output())]
@@ -184,7 +190,7 @@ def _lower_values(lower: Lower, plan: Values) -> Lowered:
 
 def _lower_empty(lower: Lower, plan: Empty) -> Lowered:
     fresh = [lower.jvm.attribute(c.name, lower._type(c)) for c in plan.columns]
-    relation = lower.jvm.plan("LocalRelation", lower.jvm.seq(fresh), lower.jvm.nil, False, lower.jvm.none)  # noqa: FBT003
+    relation = lower.jvm.plan("LocalRelation", lower.jvm.seq(fresh), lower.jvm.nil, False, lower.jvm.none)
     return Lowered(relation, dict(zip((c.id for c in plan.columns), fresh, strict=True)))
 
 
@@ -233,8 +239,8 @@ def _lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
     if plan.flag is None:
         kind = lower.jvm.join_type("LeftSemi" if plan.kind == "semi" else "LeftAnti")
     else:
-        boolean = lower.jvm.object("org.apache.spark.sql.types.BooleanType")
-        flag = lower.jvm.attribute(plan.flag.name, boolean).withNullability(False)  # noqa: FBT003
+        boolean = lower.jvm.singleton("org.apache.spark.sql.types.BooleanType")
+        flag = lower.jvm.attribute(plan.flag.name, boolean).withNullability(False)
         attributes[plan.flag.id] = flag
         kind = lower.jvm.cls("org.apache.spark.sql.catalyst.plans.ExistenceJoin")(flag)
     return Lowered(_join(lower, plan, left, right, kind), attributes)
@@ -297,7 +303,7 @@ def _lower_union(lower: Lower, plan: Union) -> Lowered:
         lowered = lower.lower(child)
         named = [lower.jvm.alias(a, c.name) for a, c in zip(lowered.named(child.columns), plan.columns, strict=True)]
         children.append(lower.jvm.project(named, lowered.plan))
-    node = lower.jvm.plan("Union", lower.jvm.seq(children), False, False)  # noqa: FBT003
+    node = lower.jvm.plan("Union", lower.jvm.seq(children), False, False)
     return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
 
 
@@ -306,7 +312,7 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
     jvm = lower.jvm
     exprs = lower.exprs(plan.order, [child])
     order = [e if jvm.name(e) == "SortOrder" else jvm.ascending(e) for e in exprs]
-    node = jvm.plan("Sort", jvm.seq(order), True, child.plan, jvm.none)  # noqa: FBT003
+    node = jvm.plan("Sort", jvm.seq(order), True, child.plan, jvm.none)
     if plan.limit is not None:
         bound = jvm.int_literal(plan.limit + plan.offset)
         node = jvm.plan("GlobalLimit", bound, jvm.plan("LocalLimit", bound, node))
@@ -318,7 +324,7 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
 def _lower_loop(lower: Lower, plan: Loop) -> Lowered:
     jvm = lower.jvm
     anchor = _in_order(lower, plan.anchor)
-    number = jvm.object("org.apache.spark.sql.catalyst.plans.logical.CTERelationDef").newId()
+    number = jvm.singleton("org.apache.spark.sql.catalyst.plans.logical.CTERelationDef").newId()
     outer = lower.loops.get(plan.id)
     lower.loops[plan.id] = number
     step = _in_order(lower, plan.step)
@@ -338,7 +344,7 @@ def _lower_loop_ref(lower: Lower, plan: LoopRef) -> Lowered:
     if plan.at == "change":
         return _lower_shared(lower, plan)
     fresh = [c.handle.newInstance() for c in plan.base]
-    node = lower.jvm.plan("UnionLoopRef", lower.loops[plan.loop], lower.jvm.seq(fresh), False)  # noqa: FBT003
+    node = lower.jvm.plan("UnionLoopRef", lower.loops[plan.loop], lower.jvm.seq(fresh), False)
     return Lowered(node, dict(zip((c.id for c in plan.base), fresh, strict=True)))
 
 

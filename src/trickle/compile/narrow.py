@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from trickle.algebra.expr import Expr
 from trickle.algebra.plan import (
     Aggregate,
     Expand,
@@ -24,6 +24,9 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.walk import transform, walk
+
+if TYPE_CHECKING:
+    from trickle.algebra.expr import Expr
 
 
 def narrow_scans(plan: Plan) -> Plan:

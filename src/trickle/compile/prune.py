@@ -1,6 +1,6 @@
 """Removes the terms of a change plan that are known to be empty.
 
-``before -> after``: a join with an empty side -> nothing; a union of one term -> the term; an anti join against nothing -> its left.
+A join with an empty side -> nothing; a union of one term -> the term; an anti join against nothing -> its left side.
 An aggregate without keys is never empty: it has one row over no rows.
 """
 
@@ -51,7 +51,7 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
                 return _semi_join(node)
             case InnerJoin() if any(isinstance(p, Empty) for p in node.inputs):
                 return Empty(node.columns)
-            case When(trigger=trigger) if isinstance(trigger, Empty):
+            case When() if isinstance(node.inputs[0], Empty):
                 return Empty(node.columns)
             case Aggregate(keys=()):
                 return node

@@ -1,0 +1,1 @@
+"""Facts that everyone shares: definitions, records, reasons, reports, names."""

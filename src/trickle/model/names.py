@@ -40,7 +40,9 @@ def split_name(name: str) -> tuple[str, ...]:
         raise DefinitionError("BAD_NAME", f"{name!r} is not a table name.", hint=hint)
     if parts[-1].lower().startswith(_RESERVED_PREFIX):
         hint = "Choose another name."
-        raise DefinitionError("RESERVED_NAME", f"names that begin with {_RESERVED_PREFIX} are Trickle's own.", hint=hint)
+        raise DefinitionError(
+            "RESERVED_NAME", f"names that begin with {_RESERVED_PREFIX} are Trickle's own.", hint=hint
+        )
     return tuple(parts)
 
 

@@ -1,0 +1,1 @@
+"""Preparing, refreshing, explaining and verifying stream tables."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from trickle.catalyst.jvm import items
 from trickle.errors import DefinitionError
 
-if TYPE_CHECKING:
-    from trickle.catalyst.jvm import Jvm
-
-_RESERVED_COLUMNS: Final = frozenset(
-    {"__weight", "_change_type", "_commit_version", "_commit_timestamp", "_metadata"}
-)
+_RESERVED_COLUMNS: Final = frozenset({"__weight", "_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 
 
-def check_columns(jvm: Jvm, analysed: Any) -> None:
+def check_columns(analysed: Any) -> None:
     """Refuse results that a Delta table cannot hold or rows that cannot be compared.
 
     Raises:

@@ -98,7 +98,7 @@ class Evaluation:
         frame = rounds[0].frame
         for one in rounds[1:-1]:
             frame = frame.union(one.frame)
-        return self.materialise(frame) if len(rounds) > 2 else rounds[0]  # noqa: PLR2004
+        return self.materialise(frame) if len(rounds) > 2 else rounds[0]
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
@@ -135,7 +135,7 @@ def collect(jvm: Jvm, frame: DataFrame) -> Rows:
     """Run a DataFrame and give its rows as a local relation; they never leave the JVM."""
     execution: Any = frame._jdf.queryExecution()
     found = execution.executedPlan().executeCollect()
-    wrapped = jvm.object("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
+    wrapped = jvm.singleton("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
     output = execution.analyzed().output()
-    relation = jvm.plan("LocalRelation", output, wrapped, False, jvm.none)  # noqa: FBT003
+    relation = jvm.plan("LocalRelation", output, wrapped, False, jvm.none)
     return Rows(jvm.frame(relation), len(found))

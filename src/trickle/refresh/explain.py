@@ -67,7 +67,9 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         lines += ["", "Change plan when every source changed; applied as a bag", render(change.change, indent=1)]
     elif change.keys is not None and change.rows is not None:
         keys = ", ".join(c.name for c in program.keyed.keys) if program.keyed else ""
-        applied = f"applied by replacing rows of the touched keys ({keys})" if keys else "applied by replacing the one row"
+        applied = (
+            f"applied by replacing rows of the touched keys ({keys})" if keys else "applied by replacing the one row"
+        )
         lines += ["", f"Change plan when every source changed; {applied}", "  touched:", render(change.keys, indent=2)]
         lines += ["  new rows:", render(change.rows, indent=2)]
     return "\n".join(lines)

@@ -29,6 +29,7 @@ class Prepared:
         is_time_dependent: True if the result may change though no source does.
         names: The result's column names, as the query gives them.
         fingerprint: Of the query and the views it reads; another one means another result.
+        analysed: The query as Spark analysed it, to be run as it is if there are obstacles.
     """
 
     program: Program
@@ -37,6 +38,7 @@ class Prepared:
     is_time_dependent: bool
     names: tuple[str, ...]
     fingerprint: str
+    analysed: Any
 
 
 def prepare(
@@ -56,8 +58,9 @@ def prepare(
     return Prepared(
         compile_plan(plan, disable),
         lift.sources,
-        tuple([*obstacles, *lift.obstacles]),
+        (*obstacles, *lift.obstacles),
         frontend.is_time_dependent(obstacles),
         tuple(a.name() for a in items(analysed.output())),
         fingerprint,
+        analysed,
     )

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from trickle.algebra.expr import Column
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
 from trickle.compile.program import SELF
@@ -26,8 +25,9 @@ from trickle.rules.derive import net
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
-    from trickle.compile.program import ChangePlan, Program
+    from trickle.compile.program import ChangePlan
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import Applied, SourceTable, Span, TargetState, TargetTable
@@ -77,8 +77,9 @@ class Refresh:
             record = read_record(self.target.name, state)
             goal = self._goal(at)
         reason = self._why_full(state, record, full=full)
-        if reason is not None:
-            return self._full(state, record, goal, reason)
+        if reason is not None or record is None:
+            first = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
+            return self._full(state, record, goal, reason or first)
         moved = {n: v for n, v in goal.items() if v != record.frontier[n]}
         if not moved:
             return self._report("no_data", None, None, record, state.version)
@@ -102,6 +103,9 @@ class Refresh:
     def _goal(self, at: Mapping[str, int] | None) -> dict[str, SourceVersion]:
         sources = self.prepared.sources
         asked = dict(at or {})
+        if asked and self.prepared.obstacles:
+            text = f"'{self.target.name}' is recomputed by Spark over the newest versions: {self.prepared.obstacles[0].text}"
+            raise SourceError("NOT_PINNED", text, hint="Refresh it without versions.")
         goal = {}
         for name, source in sources.items():
             version = asked.pop(name, None)
@@ -129,12 +133,14 @@ class Refresh:
                 raise NotDifferentiableError(obstacle.code, obstacle.text, hint=obstacle.hint)
             return obstacle
         if record is None:
-            return Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
+            return None
         if state.foreign:
             text = f"others wrote to the stream table: {', '.join(state.foreign)}"
             return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
         if record.fingerprint != self.prepared.fingerprint:
-            return Reason(codes.DEFINITION_CHANGED, "a view or function in the query was redefined since the last refresh")
+            return Reason(
+                codes.DEFINITION_CHANGED, "a view or function in the query was redefined since the last refresh"
+            )
         if set(record.frontier) != set(self.prepared.sources):
             return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")
         return None
@@ -154,7 +160,7 @@ class Refresh:
     ) -> RefreshReport:
         new = new_record("full", reason, goal, self.prepared, record)
         with self.watch.step("plan"):
-            rows = self._named(full_rows(self.jvm, self.prepared.program, self.prepared.sources, goal))
+            rows = self._named(full_rows(self.jvm, self.prepared, goal))
         with self.watch.step("write"):
             applied = self.target.overwrite(rows, new.model_dump_json(), state)
         return self._report("full", reason, applied, new, applied.version)
@@ -310,7 +316,7 @@ def new_record(
 def first_refresh(jvm: Jvm, prepared: Prepared) -> tuple[DataFrame, RefreshRecord]:
     """Give the rows and the record of a stream table that is being made."""
     frontier = heads(prepared.sources)
-    rows = full_rows(jvm, prepared.program, prepared.sources, frontier).toDF(*prepared.names)
+    rows = full_rows(jvm, prepared, frontier).toDF(*prepared.names)
     reason = Reason(codes.FIRST_REFRESH, "the stream table was made")
     return rows, new_record("full", reason, frontier, prepared)
 
@@ -332,21 +338,22 @@ def read_record(table: str, state: TargetState) -> RefreshRecord | None:
         return RefreshRecord.model_validate_json(state.record)
     except ValueError as error:
         text = f"stream table '{table}' carries a record that this version of Trickle cannot read."
-        raise StateError("UNREADABLE_RECORD", text, hint="Use the version that wrote it, or refresh(full=True).") from error
+        raise StateError(
+            "UNREADABLE_RECORD", text, hint="Use the version that wrote it, or refresh(full=True)."
+        ) from error
 
 
-def full_rows(
-    jvm: Jvm, program: Program, sources: Mapping[str, SourceTable], at: Mapping[str, SourceVersion]
-) -> DataFrame:
-    """Give the query's rows at a frontier."""
+def full_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
+    """Give the query's rows at a frontier. A query that is only ever recomputed runs as Spark has it."""
+    if prepared.obstacles:
+        return jvm.frame(prepared.analysed)
 
     def snapshot(scan: Scan) -> DataFrame:
-        return sources[scan.source].snapshot(at[scan.source].version, program.used[scan.source])
+        source = prepared.sources[scan.source]
+        return source.snapshot(at[scan.source].version, prepared.program.used[scan.source])
 
-    return Evaluation(jvm, snapshot, {}).frame(program.plan)
+    return Evaluation(jvm, snapshot, {}).frame(prepared.program.plan)
 
 
 def _column_of(plan: Plan, source: str, name: str) -> Column:
-    return next(
-        c for p in walk(plan) if isinstance(p, Scan) and p.source == source for c in p.base if c.name == name
-    )
+    return next(c for p in walk(plan) if isinstance(p, Scan) and p.source == source for c in p.base if c.name == name)

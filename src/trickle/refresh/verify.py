@@ -33,7 +33,7 @@ def verify_table(jvm: Jvm, prepared: Prepared, target: TargetTable) -> VerifyRep
     record = read_record(target.name, target.state())
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
-    expected = full_rows(jvm, prepared.program, prepared.sources, record.frontier).toDF(*prepared.names)
+    expected = full_rows(jvm, prepared, record.frontier).toDF(*prepared.names)
     actual = target.frame()
     columns = [quote(n) for n in prepared.names]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
@@ -80,7 +80,9 @@ def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: 
 
 def _frozen(value: object) -> tuple[object, ...]:
     def freeze(v: object) -> object:
-        return tuple(freeze(x) for x in v) if isinstance(v, list | tuple) else bytes(v) if isinstance(v, bytearray) else v
+        return (
+            tuple(freeze(x) for x in v) if isinstance(v, list | tuple) else bytes(v) if isinstance(v, bytearray) else v
+        )
 
     return tuple(freeze(v) for v in value)  # type: ignore[attr-defined]
 

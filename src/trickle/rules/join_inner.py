@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from trickle.algebra.plan import InnerJoin, Plan
 from trickle.rules.derive import join_change, total
 
 if TYPE_CHECKING:
+    from trickle.algebra.plan import InnerJoin, Plan
     from trickle.rules.derive import Derive
 
 

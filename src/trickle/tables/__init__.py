@@ -1,0 +1,1 @@
+"""Table I/O behind small contracts: Delta Lake, and tables in memory."""

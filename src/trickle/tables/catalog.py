@@ -32,8 +32,8 @@ class Catalog:
 
     def qualify(self, parts: tuple[str, ...]) -> str:
         """Give a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``."""
-        catalog = parts[-3] if len(parts) == 3 else self.spark.catalog.currentCatalog()  # noqa: PLR2004
-        schema = parts[-2] if len(parts) >= 2 else self.spark.catalog.currentDatabase()  # noqa: PLR2004
+        catalog = parts[-3] if len(parts) == 3 else self.spark.catalog.currentCatalog()
+        schema = parts[-2] if len(parts) >= 2 else self.spark.catalog.currentDatabase()
         inner = (schema, parts[-1]) if catalog == SESSION_CATALOG else (catalog, schema, parts[-1])
         return ".".join(_quoted(p.lower() if catalog == SESSION_CATALOG else p) for p in inner)
 
@@ -47,7 +47,7 @@ class Catalog:
         """Give where a Delta table lies, None if there is no such table."""
         session: Any = self.spark._jsparkSession
         parts = split_name(name)
-        if len(parts) == 2:  # noqa: PLR2004
+        if len(parts) == 2:
             identifier = self.spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier  # type: ignore[union-attr]
             wanted = identifier(parts[1], self.spark._jvm.scala.Some(parts[0]))  # type: ignore[union-attr]
             catalog = session.sessionState().catalog()
@@ -67,7 +67,7 @@ class Catalog:
         log = self._log(location)
         try:
             found = log.metadata(log.head()).get("configuration", {}).get(key)
-        except Exception:  # noqa: BLE001 - not a Delta table, or one that cannot be read: not a stream table either
+        except Exception:
             return None
         return str(found) if found is not None else None
 

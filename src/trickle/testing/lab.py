@@ -64,10 +64,8 @@ class Lab:
         session = self._frontend.session(
             self._frontend.settings(), self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
         )
-        if isinstance(query, str):
-            analysed = self._frontend.analyse_sql(session, query)
-        else:
-            analysed = self._frontend.analyse_frame(query)
+        is_text = isinstance(query, str)
+        analysed = self._frontend.analyse_sql(session, query) if is_text else self._frontend.analyse_frame(query)
         self.prepared = prepare(self._jvm, self._frontend, session, analysed, self._source_of_leaf, self.disable)
         self.mode: Mode = mode
         rows, record = first_refresh(self._jvm, self.prepared)
@@ -88,7 +86,7 @@ class Lab:
         if record is None:
             message = "the stream table has no record"
             raise AssertionError(message)
-        frame = full_rows(self._jvm, prepared.program, prepared.sources, record.frontier)
+        frame = full_rows(self._jvm, prepared, record.frontier)
         expected = Counter(row_key(tuple(r)) for r in frame.collect())
         actual = Counter(row_key(r) for r in target.rows())
         return list((expected - actual).elements()), list((actual - expected).elements())
