@@ -163,7 +163,7 @@ def test_replaced_keys_give_the_new_result(plan, database):
         return
     derived = program.derive(frozenset(SOURCES), frozenset())
     places = [program.plan.columns.index(c) for c in program.keyed.keys]
-    touched = {row for row in evaluate(derived.keys, database)}
+    touched = set(evaluate(derived.keys, database))
     if not program.keyed.aggregate.keys:
         touched = {()} if touched else set()
 

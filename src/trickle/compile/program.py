@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trickle.algebra.expr import Col, Column
-from trickle.algebra.plan import Aggregate, Empty, Filter, Plan, Project, Scan, TopK, Window
+from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, TopK, Window
 from trickle.algebra.walk import transform, walk
 from trickle.compile.narrow import narrow_scans
 from trickle.compile.order_joins import order_joins
@@ -110,7 +110,7 @@ class Program:
         for name, rewrite in CHANGE_PASSES.items():
             if name not in self.disable:
                 plan = rewrite(plan)
-        return plan
+        return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
 
 def compile_plan(plan: Plan, disable: frozenset[str] = frozenset()) -> Program:

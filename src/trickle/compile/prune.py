@@ -45,6 +45,8 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
                 return Empty(node.columns)
             case Iterate(name=name, seed=seed) if name in empty or isinstance(seed, Empty):
                 return Empty(node.columns)
+            case Iterate():
+                return replace(node, step=prune(node.step))
             case Union():
                 return _union(node)
             case SemiJoin():

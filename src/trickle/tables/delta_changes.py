@@ -55,11 +55,14 @@ class ReadingPlan:
         whole = (*self.added, *self.removed, *self.feed, *(after for _, after in self.remasked))
         return sum(file.size for file in whole)
 
-    def needed(self) -> set[str]:
-        """Name every file that storage must still have for this plan, deletion vectors included."""
-        return _with_vectors(
-            (*self.added, *self.removed, *self.feed, *(file for pair in self.remasked for file in pair))
-        )
+    def at_risk(self, commits: Sequence[Commit]) -> set[str]:
+        """Name the files of this plan that VACUUM may have taken, given all commits since: those no longer in the table.
+
+        Deletion vectors are files too. Change files are never in the table.
+        """
+        dropped = {file.path for commit in commits for file in commit.removes}
+        kept = (*self.added, *self.removed, *(file for pair in self.remasked for file in pair))
+        return _with_vectors((*self.feed, *(file for file in kept if file.path in dropped)))
 
 
 def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:

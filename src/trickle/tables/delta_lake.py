@@ -85,7 +85,7 @@ class DeltaSource:
         if not plans[0].is_empty:
             needed |= removed_files(commits)
         gone = self.log.missing(needed)
-        plan = None if gone else self._first_readable(plans)
+        plan = None if gone else self._first_readable(plans, later)
         if plan is None:
             text = f"{self.name} was vacuumed: files of versions {since} to {upto} are gone"
             if gone:
@@ -121,20 +121,18 @@ class DeltaSource:
                 return Reason(SOURCE_ALTERED, f"{self.name}: {difference} at version {commit.version}")
         return None
 
-    def _first_readable(self, plans: Sequence[ReadingPlan]) -> ReadingPlan | None:
-        """Take the cheapest plan whose files all exist. Files that are in the table now need no look."""
-        for plan in plans:
-            vacuumable = ReadingPlan(removed=plan.removed, remasked=plan.remasked, feed=plan.feed)
-            if not self.log.missing(vacuumable.needed()) and not self.log.missing(_names(plan.added)):
-                return plan
-        return None
+    def _first_readable(self, plans: Sequence[ReadingPlan], commits: Sequence[Commit]) -> ReadingPlan | None:
+        """Take the cheapest plan whose files all exist."""
+        return next((plan for plan in plans if not self.log.missing(plan.at_risk(commits))), None)
 
     def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the change over a span: each row with its sign, not netted."""
         plan = self._plans.get((self.log.generation, span.since, span.upto))
         if plan is None:
             commits = self.log.commits(span.since, span.upto)
-            plan = self._first_readable(reading_plans(commits)) or ReadingPlan()
+            plan = self._first_readable(reading_plans(commits), commits)
+            if plan is None:
+                raise SourceError(HISTORY_EXPIRED, f"Files of {self.name} that the change needs were vacuumed.")
             self._remember_plan(span.since, span.upto, plan)
         return self.read(plan, span, columns)
 
@@ -203,10 +201,6 @@ class DeltaSource:
         self._plans[(self.log.generation, since, upto)] = plan
         while len(self._plans) > _KEPT_PLANS:
             self._plans.popitem(last=False)
-
-
-def _names(files: Sequence[FileAction]) -> set[str]:
-    return {file.path for file in files}
 
 
 def _quoted(name: str) -> str:

@@ -64,8 +64,8 @@ class Lab:
         session = self._frontend.session(
             self._frontend.settings(), self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
         )
-        is_text = isinstance(query, str)
-        analysed = self._frontend.analyse_sql(session, query) if is_text else self._frontend.analyse_frame(query)
+        front = self._frontend
+        analysed = front.analyse_sql(session, query) if isinstance(query, str) else front.analyse_frame(query)
         self.prepared = prepare(self._jvm, self._frontend, session, analysed, self._source_of_leaf, self.disable)
         self.mode: Mode = mode
         rows, record = first_refresh(self._jvm, self.prepared)
