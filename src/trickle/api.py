@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
-from trickle.catalyst.frontend import Frontend
+from trickle.catalyst.frontend import Frontend, Views
 from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
 from trickle.errors import DefinitionError, NotDifferentiableError, UnknownTableError
@@ -90,7 +90,7 @@ class _Open:
     target: DeltaTarget
     session: Any
     analysed: Any
-    views: Mapping[str, str]
+    views: Views
     prepared: Prepared
 
 
@@ -238,7 +238,7 @@ class Trickle:
         return (
             location == known.target.path
             and definition == known.definition.model_dump_json()
-            and all(self._frontend.view_text(name) == text for name, text in known.views.items())
+            and all(self._frontend.view_text(*name) == text for name, text in known.views.items())
         )
 
     def _frozen(self, definition: Definition, prepared: Prepared) -> Definition:
@@ -272,9 +272,7 @@ class Trickle:
             return self._frontend.analyse_sql(session, definition.query)
         return thaw(self._jvm, definition.plan or "", definition.spark)
 
-    def _prepare(
-        self, definition: Definition, session: Any, analysed: Any, views: Mapping[str, str] | None = None
-    ) -> Prepared:
+    def _prepare(self, definition: Definition, session: Any, analysed: Any, views: Views | None = None) -> Prepared:
         views = self._frontend.views(analysed) if views is None else views
         meaning = [definition.query, *sorted(views.items())]
         source_of_leaf: ResolveLeaf = partial(self._catalog.source_of_leaf, schema=definition.schema_name)

@@ -57,6 +57,10 @@ _TIME_HINT: Final = (
 )
 
 
+Views = Mapping[tuple[str, str], str]
+"""The text of each stored view, by schema and name."""
+
+
 class Frontend:
     """Analyses and optimises queries for one user session."""
 
@@ -115,13 +119,14 @@ class Frontend:
         """Give how deep a recursive CTE may go under a session's settings."""
         return int((session or self._user).conf().get("spark.sql.cteRecursionLevelLimit"))
 
-    def views(self, analysed: Any) -> dict[str, str]:
-        """Give the name and text of each stored view that a query reads, those in subqueries too."""
-        found: dict[str, str] = {}
+    def views(self, analysed: Any) -> Views:
+        """Give the schema, name and text of each stored view that a query reads, those in subqueries too."""
+        found: dict[tuple[str, str], str] = {}
 
         def look(plan: Any) -> None:
             if self.jvm.name(plan) == "View" and not plan.isTempView():
-                found[plan.desc().identifier().quotedString()] = str(plan.desc().viewText().getOrElse(None))
+                name = plan.desc().identifier()
+                found[str(name.database().get()), str(name.table())] = str(plan.desc().viewText().get())
             for child in items(plan.children()):
                 look(child)
             for inner in items(plan.subqueriesAll()) if self.jvm.contains(plan, "PLAN_EXPRESSION") else ():
@@ -130,14 +135,14 @@ class Frontend:
         look(analysed)
         return found
 
-    def view_text(self, name: str) -> str | None:
+    def view_text(self, schema: str, name: str) -> str | None:
         """Give the present text of a stored view."""
-        parser = self._user.sessionState().sqlParser()
         catalog = self._user.sessionState().catalog()
-        identifier = parser.parseTableIdentifier(name)
+        identifier = self.jvm.cls("org.apache.spark.sql.catalyst.TableIdentifier")(name, self.jvm.some(schema))
         if not catalog.tableExists(identifier):
             return None
-        return str(catalog.getTableMetadata(identifier).viewText().getOrElse(None))
+        text = catalog.getTableMetadata(identifier).viewText()
+        return str(text.get()) if text.isDefined() else None
 
     def obstacles(self, analysed: Any) -> list[Reason]:
         """Name what makes a query give other results at other times over the same data.

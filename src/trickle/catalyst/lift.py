@@ -421,6 +421,10 @@ def _lift_limit(lift: Lift, node: Any) -> Plan:
     while lift.jvm.name(below) == "Project":
         projects.append(below)
         below = below.child()
+    if projects and _is_constant(lift, projects[0]):
+        # Spark writes DISTINCT over constants as LIMIT 1: of equal rows it does not matter which.
+        child = lift.plan(projects[0])
+        return TopK(tuple(Col(c) for c in child.columns), limit, offset, child)
     if lift.jvm.name(below) != "Sort":
         lift.obstacle(
             "LIMIT_WITHOUT_ORDER",
@@ -434,6 +438,11 @@ def _lift_limit(lift: Lift, node: Any) -> Plan:
     for project in reversed(projects):
         plan = Project(lift.outputs(project.projectList()), plan)
     return plan
+
+
+def _is_constant(lift: Lift, project: Any) -> bool:
+    named = list(items(project.projectList()))
+    return all(lift.jvm.name(n) == "Alias" and lift.jvm.name(n.child()) == "Literal" for n in named)
 
 
 def _lift_sample(lift: Lift, node: Any) -> Plan:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
+
 from trickle.algebra.plan import Empty, Iterate, LoopRef, Plan, Scan, Shared
 from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from trickle.catalyst.jvm import Jvm
 
+_TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 DRIVER_ROWS: Final = 200_000
 """Changes of more rows than this stay in the cluster."""
 
@@ -134,7 +137,14 @@ class Evaluation:
 def collect(jvm: Jvm, frame: DataFrame) -> Rows:
     """Run a DataFrame and give its rows as a local relation; they never leave the JVM."""
     execution: Any = frame._jdf.queryExecution()
-    found = execution.executedPlan().executeCollect()
+    try:
+        found = execution.executedPlan().executeCollect()
+    except Py4JJavaError as error:
+        if _TWO_ROWS not in str(error):
+            raise
+        text = "a scalar subquery of the query returned more than one row; the stream table was left as it is."
+        hint = "Correct the data, or let the subquery aggregate (max, first) its rows."
+        raise SourceError(_TWO_ROWS, text, hint=hint) from error
     wrapped = jvm.singleton("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
     output = execution.analyzed().output()
     relation = jvm.plan("LocalRelation", output, wrapped, False, jvm.none)

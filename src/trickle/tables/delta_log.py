@@ -243,10 +243,12 @@ class DeltaLogFiles:
         return file.exists() if file is not None else self._handle.exists(path)
 
     def _by_store(self) -> bool:
+        """Tell whether Delta must be asked: the log is not local, or its newest commits wait in a folder of their own."""
         if self._log is None:
             return True
         if self._coordinated is None:
-            self._coordinated = (self._log / "_staged_commits").is_dir()
+            staged = self._log / "_staged_commits"  # every table has the folder; only coordinated ones use it
+            self._coordinated = staged.is_dir() and any(staged.iterdir())
         return self._coordinated
 
     def _file(self, version: int) -> Path:
