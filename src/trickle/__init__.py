@@ -13,7 +13,6 @@ A stream table is a Delta table that stays equal to its query as its sources cha
 from trickle.api import StreamTable, Trickle
 from trickle.errors import (
     ConflictError,
-    ConstraintError,
     DefinitionError,
     NotDifferentiableError,
     SessionError,
@@ -28,7 +27,6 @@ from trickle.session import local_session
 
 __all__ = [
     "ConflictError",
-    "ConstraintError",
     "DefinitionError",
     "NotDifferentiableError",
     "Reason",

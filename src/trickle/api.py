@@ -13,7 +13,7 @@ from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import Frontend, Views
 from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
-from trickle.errors import DefinitionError, NotDifferentiableError, UnknownTableError
+from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
 from trickle.model.report import RefreshReport, Validation, VerifyReport
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from trickle.catalyst.lift import ResolveLeaf
     from trickle.model.definition import Mode
+    from trickle.tables.contract import ColumnFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,10 @@ class StreamTable:
         return f"StreamTable({self.name!r}, mode={self.mode!r})"
 
 
+_ATTEMPTS = 3
+"""A refresh that lost to another starts anew from where that one ended, and mostly finds nothing to do."""
+
+
 @dataclass(slots=True)
 class _Open:
     """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log."""
@@ -92,6 +97,7 @@ class _Open:
     analysed: Any
     views: Views
     prepared: Prepared
+    columns: Mapping[str, Mapping[str, ColumnFact]]
 
 
 class Trickle:
@@ -150,7 +156,8 @@ class Trickle:
         rows, record = first_refresh(self._jvm, prepared)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
         target = create_target(self.spark, full_name, rows, record.model_dump_json(), properties)
-        self._open[full_name] = _Open(definition, target, session, analysed, views, prepared)
+        opened = _Open(definition, target, session, analysed, views, prepared, _columns_read(prepared))
+        self._open[full_name] = opened
         return StreamTable(full_name, definition, self)
 
     def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
@@ -166,7 +173,14 @@ class Trickle:
         if prepared.is_time_dependent:
             analysed = self._analyse(table.definition, table.session)
             prepared = self._prepare(table.definition, table.session, analysed)
-        return Refresh(self._jvm, prepared, table.target, table.definition.mode).run(full=full, at=at)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return Refresh(self._jvm, prepared, table.target, table.definition.mode).run(full=full, at=at)
+            except ConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        message = "the loop above returns or raises"
+        raise AssertionError(message)
 
     def explain(self, name: str) -> str:
         """Show the operator tree, the law used at each node, and the change plan when every source changed."""
@@ -230,14 +244,16 @@ class Trickle:
         views = self._frontend.views(analysed)
         prepared = self._prepare(definition, session, analysed, views)
         target = DeltaTarget(self.spark, full_name, location)
-        self._open[full_name] = _Open(definition, target, session, analysed, views, prepared)
-        return self._open[full_name]
+        opened = _Open(definition, target, session, analysed, views, prepared, _columns_read(prepared))
+        self._open[full_name] = opened
+        return opened
 
     def _is_current(self, known: _Open, location: str, definition: str) -> bool:
         """Tell whether what is kept still holds: the same table and definition, and no view redefined."""
         return (
             location == known.target.path
             and definition == known.definition.model_dump_json()
+            and known.columns == _columns_read(known.prepared)
             and all(self._frontend.view_text(*name) == text for name, text in known.views.items())
         )
 
@@ -255,6 +271,7 @@ class Trickle:
         session = self._frontend.session(settings, catalog, schema)
         if isinstance(query, str):
             text, analysed = query, self._frontend.analyse_sql(session, query)
+            self._refuse_temporary(analysed)
         else:
             text, analysed = None, self._frontend.analyse_frame(query)
         definition = Definition(
@@ -267,6 +284,12 @@ class Trickle:
         )
         return definition, session, analysed
 
+    def _refuse_temporary(self, analysed: Any) -> None:
+        view = self._frontend.temporary_view(analysed)
+        if view is not None:
+            text = f"'{view}' is a temporary view, which no other session sees."
+            raise DefinitionError("TEMPORARY_VIEW", text, hint="Make it with CREATE VIEW, or write its query inline.")
+
     def _analyse(self, definition: Definition, session: Any) -> Any:
         if definition.query is not None:
             return self._frontend.analyse_sql(session, definition.query)
@@ -274,6 +297,7 @@ class Trickle:
 
     def _prepare(self, definition: Definition, session: Any, analysed: Any, views: Views | None = None) -> Prepared:
         views = self._frontend.views(analysed) if views is None else views
+        views = {} if definition.query is None else views  # a DataFrame holds its views as they were
         meaning = [definition.query, *sorted(views.items())]
         source_of_leaf: ResolveLeaf = partial(self._catalog.source_of_leaf, schema=definition.schema_name)
         if session is None:
@@ -293,6 +317,15 @@ class Trickle:
         table = self._get(name)
         record = read_record(table.target.name, table.target.state())
         return {n: s.version for n, s in record.frontier.items()} if record else {}
+
+
+def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
+    """Give the columns a query reads as they are now; other ones mean that it must be analysed anew."""
+    found = {}
+    for name, source in prepared.sources.items():
+        columns = source.columns(source.head())
+        found[name] = {c: columns[c] for c in prepared.program.used.get(name, ()) if c in columns}
+    return found
 
 
 def _not_differentiable(name: str, prepared: Prepared) -> NotDifferentiableError:

@@ -7,7 +7,6 @@
     ├── SourceError              a source cannot be read at the versions asked for
     ├── ConflictError            another process changed the stream table meanwhile
     ├── StateError               a stream table's contents or record are not what Trickle wrote
-    ├── ConstraintError          declared keys do not hold
     └── SessionError             the Spark session cannot be used (Connect, no Delta, no Java)
 
 Each carries a stable ``code`` (tests and callers match on it), the sentence that says what is wrong and where,
@@ -55,10 +54,6 @@ class ConflictError(TrickleError):
 
 class StateError(TrickleError):
     """A stream table's contents or its record are not what Trickle last wrote."""
-
-
-class ConstraintError(TrickleError):
-    """A declared primary or foreign key does not hold."""
 
 
 class SessionError(TrickleError):

@@ -184,7 +184,7 @@ BAD = {
     "SELECT id AS _change_type FROM orders": "RESERVED_COLUMN",
     "SELECT map(id, 1) AS m FROM orders": "UNSUPPORTED_TYPE",
     "SELECT NULL AS n FROM orders": "UNSUPPORTED_TYPE",
-    "SELECT * FROM held": "UNSUPPORTED_SOURCE",
+    "SELECT * FROM held": "TEMPORARY_VIEW",
     "SELECT * FROM files": "UNSUPPORTED_SOURCE",
 }
 
@@ -241,7 +241,6 @@ def test_another_process_refreshes_from_where_this_one_stood(spark, shop, wareho
 def test_the_public_names_are_these():
     assert sorted(trickle.__all__) == [
         "ConflictError",
-        "ConstraintError",
         "DefinitionError",
         "NotDifferentiableError",
         "Reason",

@@ -1,4 +1,4 @@
-"""The plan language: what a query is after Spark's optimiser, in seventeen kinds of node.
+"""The plan language: what a query is after Spark's optimiser, in a score of kinds of node.
 
 Nodes are immutable and know their columns. A node is checked when it is built: an expression may only read columns of
 the node's inputs. A *change plan* is an ordinary plan whose last column is ``WEIGHT``.

@@ -55,7 +55,7 @@ def describe(node: Plan) -> str:
     """Give one node as one line."""
     match node:
         case Scan(source=source, at=at):
-            return f"Scan {source} {at} [{_list(c.name for c in node.base)}]"
+            return f"Scan {source or 'the stored rows,'} {at} [{_list(c.name for c in node.base)}]"
         case Values():
             return f"Values {node.text}"
         case Empty():

@@ -51,6 +51,7 @@ _OPTIMISE_SETTINGS: Final = {
 ORDER_DEPENDENT: Final = frozenset(
     {"First", "Last", "AnyValue", "CollectList", "CollectSet", "MaxBy", "MinBy", "Mode", "ListAgg"}
 )
+_OF_SESSION: Final = frozenset({"CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentTimeZone", "SessionUser"})
 _SUBQUERIES: Final = frozenset({"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery", "TableArgument"})
 _TIME_HINT: Final = (
     "Use mode='full' or 'auto', which recompute at each refresh, or keep the time in a table and join it."
@@ -135,6 +136,17 @@ class Frontend:
         look(analysed)
         return found
 
+    def temporary_view(self, analysed: Any) -> str | None:
+        """Give the name of a temporary view that a query reads, None if there is none."""
+        if self.jvm.name(analysed) == "View" and analysed.isTempView():
+            return str(analysed.desc().identifier().table())
+        inner = items(analysed.subqueriesAll()) if self.jvm.contains(analysed, "PLAN_EXPRESSION") else ()
+        for plan in (*items(analysed.children()), *inner):
+            found = self.temporary_view(plan)
+            if found is not None:
+                return found
+        return None
+
     def view_text(self, schema: str, name: str) -> str | None:
         """Give the present text of a stored view."""
         catalog = self._user.sessionState().catalog()
@@ -159,7 +171,7 @@ class Frontend:
 
     def is_time_dependent(self, obstacles: list[Reason]) -> bool:
         """Tell whether a result may change though no source does."""
-        return any(o.code in ("TIME_DEPENDENT", "NON_DETERMINISTIC") for o in obstacles)
+        return any(o.code in ("TIME_DEPENDENT", "NON_DETERMINISTIC", "SESSION_DEPENDENT") for o in obstacles)
 
     def _look(self, plan: Any, found: dict[str, Reason]) -> None:
         for expr in items(plan.expressions()):
@@ -181,7 +193,11 @@ class Frontend:
         name, shown = self.jvm.name(expr), str(expr.prettyName())
         if self.jvm.contains(expr, "CURRENT_LIKE"):
             if not any(self.jvm.contains(c, "CURRENT_LIKE") for c in children):
-                text = f"{shown}() changes with the clock or the session, not with the data."
+                if name in _OF_SESSION:
+                    text, hint = f"{shown}() depends on who runs the refresh.", "Write the value into the query."
+                    found[name] = Reason("SESSION_DEPENDENT", text, hint)
+                    return
+                text = f"{shown}() changes with the clock, not with the data."
                 found[name] = Reason("TIME_DEPENDENT", text, _TIME_HINT)
         elif not expr.deterministic() and all(c.deterministic() for c in children) and name not in ORDER_DEPENDENT:
             text = f"{shown}() gives other values at each run."

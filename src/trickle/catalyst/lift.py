@@ -73,8 +73,8 @@ class Lift:
             return lifter(self, node)
         if node.children().size() == 0:
             return self._leaf(node)
-        text = f"{name} is an operator that Trickle does not know."
-        self.obstacle("UNSUPPORTED_OPERATOR", text, "Rewrite the query without it, or use mode='full'.")
+        code, text = _REFUSED.get(name, ("UNSUPPORTED_OPERATOR", f"{name} is an operator that Trickle does not know."))
+        self.obstacle(code, text, "Rewrite the query without it, or use mode='full'.")
         return Empty(self.columns(node.output()))
 
     def obstacle(self, code: str, text: str, hint: str) -> None:
@@ -388,6 +388,13 @@ def _lift_eval_udf(lift: Lift, node: Any) -> Plan:
     )
 
 
+def _lift_udtf(lift: Lift, node: Any) -> Plan:
+    child = lift.plan(node.child())
+    refs = frozenset(int(a.exprId().id()) for a in items(node.udtf().references().toSeq()))
+    made = lift.columns(node.resultAttrs())
+    return _same_columns(RowWise(made, child, f"UDTF {node.udtf().name()}", refs, node), lift.columns(node.output()))
+
+
 def _lift_expand(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
     # Expand may hand a column on under its own id; its output gets ids of its own at lowering either way.
@@ -495,6 +502,15 @@ def _lift_loop_ref(lift: Lift, node: Any) -> Plan:
     return LoopRef(int(node.loopId()), lift.columns(node.output()))
 
 
+_BATCHES: Final = ("PARTITION_FUNCTION", "A Python function over whole batches of rows may mix rows in any way.")
+_REFUSED: Final[Mapping[str, tuple[str, str]]] = {
+    "MapInPandas": _BATCHES,
+    "MapInArrow": _BATCHES,
+    "FlatMapGroupsInPandas": _BATCHES,
+    "FlatMapCoGroupsInPandas": _BATCHES,
+    "ScriptTransformation": ("SCRIPT_TRANSFORM", "TRANSFORM hands rows to a program that may mix them in any way."),
+}
+
 LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Project": _lift_project,
     "Filter": _lift_filter,
@@ -505,6 +521,8 @@ LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Generate": _lift_generate,
     "BatchEvalPython": _lift_eval_udf,
     "ArrowEvalPython": _lift_eval_udf,
+    "BatchEvalPythonUDTF": _lift_udtf,
+    "ArrowEvalPythonUDTF": _lift_udtf,
     "Expand": _lift_expand,
     "Union": _lift_union,
     "Sort": _lift_child,

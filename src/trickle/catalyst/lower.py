@@ -274,6 +274,12 @@ def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
         made = lower.jvm.seq(fresh.values())
         nil, none = lower.jvm.nil, lower.jvm.none
         node = lower.jvm.plan("Generate", generator, nil, node.outer(), none, made, child.plan)
+    elif lower.jvm.name(node).endswith("UDTF"):
+        (udtf,) = lower.jvm.rename([node.udtf()], renaming)
+        required = lower.jvm.seq(child.named(plan.child.columns))
+        args = [udtf, required, lower.jvm.seq(fresh.values()), child.plan]
+        args += [node.evalType()] if lower.jvm.name(node).startswith("Arrow") else []
+        node = lower.jvm.plan(lower.jvm.name(node), *args)
     else:
         renaming += [(c.handle, fresh[c.id]) for c in plan.made]
         node = node.rewriteAttrs(lower.jvm.attribute_map(renaming)).withNewChildren(lower.jvm.seq([child.plan]))

@@ -55,7 +55,6 @@ class RefreshRecord(Stored):
 
     format: Literal[1] = 1
     refresh_id: str
-    number: int
     mode: Literal["differential", "full"]
     reason: str | None = None
     frontier: dict[str, SourceVersion]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 from trickle.catalyst.jvm import items
@@ -26,22 +28,38 @@ def check_columns(analysed: Any) -> None:
             text = f"column name '{name}' is reserved by Delta's change feed or by Trickle."
             raise DefinitionError("RESERVED_COLUMN", text, hint="Name it otherwise with AS.")
         seen[name.lower()] = name
-        _check_type(name, str(attribute.dataType().catalogString()))
+        _check_type(name, attribute.dataType())
     if not seen:
         raise DefinitionError("NO_COLUMNS", "the query gives no columns.", hint="Select at least one.")
 
 
 _UNSUPPORTED: Final = {
-    "map<": ("rows with maps cannot be compared", "Turn it into an array of entries with map_entries()."),
+    "map": ("rows with maps cannot be compared", "Turn it into an array of entries with map_entries()."),
     "variant": ("rows with variants cannot be compared", "Extract fields with variant_get(), or cast it to a string."),
     "void": ("the type of NULL is not known", "Give it a type: CAST(NULL AS …)."),
     "interval": ("Delta tables hold no intervals", "Store it as a number or a string."),
-    "object": ("objects cannot be stored", "Convert it to a plain type."),
+    "udt": ("user-defined types cannot be compared", "Convert it to a plain type."),
 }
 
 
-def _check_type(column: str, type_: str) -> None:
-    for part, (why, hint) in _UNSUPPORTED.items():
-        if part in type_:
-            text = f"column '{column}' has type {type_}: {why}."
+def _check_type(column: str, data_type: Any) -> None:
+    for kind in _kinds(json.loads(data_type.json())):
+        if kind in _UNSUPPORTED:
+            why, hint = _UNSUPPORTED[kind]
+            text = f"column '{column}' has type {data_type.catalogString()}: {why}."
             raise DefinitionError("UNSUPPORTED_TYPE", text, hint=hint)
+
+
+def _kinds(type_: Any) -> Iterator[str]:
+    """Give the kinds of type that a type is made of, from its JSON form.
+
+    >>> list(_kinds({"type": "array", "elementType": "void", "containsNull": True}))
+    ['array', 'void']
+    """
+    if isinstance(type_, str):
+        yield "interval" if "interval" in type_ else type_.partition("(")[0]
+        return
+    yield type_["type"]
+    inner = [f["type"] for f in type_.get("fields", ())]
+    for part in (*inner, *(type_[k] for k in ("elementType", "keyType", "valueType") if k in type_)):
+        yield from _kinds(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import Applied, SourceTable, Span, TargetState, TargetTable
+
+
+logger = logging.getLogger("trickle")
 
 
 @dataclass(slots=True)
@@ -74,12 +78,13 @@ class Refresh:
         """
         with self.watch.step("look"):
             state = self.target.state()
-            record = read_record(self.target.name, state)
+            # A full refresh needs no record, so it also repairs one that cannot be read.
+            record = None if full else read_record(self.target.name, state)
             goal = self._goal(at)
         reason = self._why_full(state, record, full=full)
         if reason is not None or record is None:
             first = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
-            return self._full(state, record, goal, reason or first)
+            return self._full(state, goal, reason or first)
         moved = {n: v for n, v in goal.items() if v != record.frontier[n]}
         if not moved:
             return self._report("no_data", None, None, record, state.version)
@@ -90,13 +95,13 @@ class Refresh:
             if self.mode == "differential":
                 hint = broken.hint or "Call refresh(full=True) once; refreshes after it are differential again."
                 raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
-            return self._full(state, record, goal, broken)
+            return self._full(state, goal, broken)
         try:
             return self._differential(state, record, goal, spans)
         except StateError as error:
             if error.code != codes.STATE_MISMATCH or self.mode == "differential":
                 raise
-            return self._full(state, record, goal, Reason(error.code, error.message))
+            return self._full(state, goal, Reason(error.code, error.message))
 
     # -- choosing
 
@@ -134,13 +139,19 @@ class Refresh:
             return obstacle
         if record is None:
             return None
+        changed = self._what_changed(state, record)
+        if changed is not None and self.mode == "differential":
+            text = f"stream table '{self.target.name}': {changed.text}."
+            raise StateError(changed.code, text, hint="Call refresh(full=True) once; then it is differential again.")
+        return changed
+
+    def _what_changed(self, state: TargetState, record: RefreshRecord) -> Reason | None:
+        """Tell why the stored rows are no basis for a change."""
         if state.foreign:
             text = f"others wrote to the stream table: {', '.join(state.foreign)}"
             return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
         if record.fingerprint != self.prepared.fingerprint:
-            return Reason(
-                codes.DEFINITION_CHANGED, "a view or function in the query was redefined since the last refresh"
-            )
+            return Reason(codes.DEFINITION_CHANGED, "a view in the query was redefined since the last refresh")
         if set(record.frontier) != set(self.prepared.sources):
             return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")
         return None
@@ -155,10 +166,10 @@ class Refresh:
 
     # -- doing
 
-    def _full(
-        self, state: TargetState, record: RefreshRecord | None, goal: Mapping[str, SourceVersion], reason: Reason
-    ) -> RefreshReport:
-        new = new_record("full", reason, goal, self.prepared, record)
+    def _full(self, state: TargetState, goal: Mapping[str, SourceVersion], reason: Reason) -> RefreshReport:
+        if reason.code not in (codes.REQUESTED, codes.MODE_FULL):
+            logger.warning("stream table %s is refreshed in full: %s", self.target.name, reason)
+        new = new_record("full", reason, goal, self.prepared)
         with self.watch.step("plan"):
             rows = self._named(full_rows(self.jvm, self.prepared, goal))
         with self.watch.step("write"):
@@ -173,7 +184,7 @@ class Refresh:
         spans: Mapping[str, Span],
     ) -> RefreshReport:
         program = self.prepared.program
-        new = new_record("differential", None, goal, self.prepared, record)
+        new = new_record("differential", None, goal, self.prepared)
         live = {n: s for n, s in spans.items() if s.kind != "none"}
         with self.watch.step("read changes"):
             known = [s.rows for s in live.values()]
@@ -299,12 +310,10 @@ def new_record(
     reason: Reason | None,
     frontier: Mapping[str, SourceVersion],
     prepared: Prepared,
-    before: RefreshRecord | None = None,
 ) -> RefreshRecord:
     """Write down what a commit is about to say of itself."""
     return RefreshRecord(
         refresh_id=uuid.uuid4().hex,
-        number=before.number + 1 if before else 1,
         mode=mode,
         reason=str(reason) if reason else None,
         frontier=dict(frontier),

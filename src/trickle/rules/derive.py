@@ -93,12 +93,6 @@ class Derive:
             self._alive.append(plan)
         return known
 
-    def only_grows(self, plan: Plan) -> bool:
-        """Tell whether everything that changed below a plan is an insert-only source."""
-        return all(
-            p.source not in self.changed or p.source in self.inserts_only for p in walk(plan) if isinstance(p, Scan)
-        )
-
     def old(self, plan: Plan) -> Plan:
         """Give the plan over the old frontier."""
 
