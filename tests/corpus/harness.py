@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class Maintained(Protocol):
     """A stream table of a case's query over its tables."""
 
-    notices_views: bool
+    is_stored: bool  # over stored tables, so views are stored too, and a changed one is noticed
 
     def commit(self, table: str, change: Change) -> None:
         """Change a source by one commit."""
@@ -78,7 +78,7 @@ def refusal(spark: SparkSession, case: Case) -> str | None:
     for table in case.tables:
         spark.catalog.dropTempView(table)
         spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
-    _set_up(spark, case)
+    _set_up(spark, case, is_stored=True)
     try:
         validation = Trickle(spark).validate(_defined(spark, case))
     except TrickleError as error:
@@ -94,7 +94,7 @@ def _lab(spark: SparkSession, case: Case, *, optimised: bool) -> Lab:
 
 
 class _InMemory:
-    notices_views = False
+    is_stored = False
 
     def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
         self.lab = _lab(spark, case, optimised=optimised)
@@ -120,7 +120,7 @@ class _InMemory:
 class _OnDelta:
     """Sources are Delta tables of the current schema. Deletes are made by writing the rows that stay."""
 
-    notices_views = True
+    is_stored = True
     name = "corpus_result"
 
     def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
@@ -133,7 +133,7 @@ class _OnDelta:
             spark.sql(f"DROP TABLE IF EXISTS {table}")
             spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
             frame_of(spark, table, rows).write.insertInto(table)
-        _set_up(spark, case)
+        _set_up(spark, case, is_stored=True)
         self.trickle.create(self.name, _defined(spark, case), mode="auto" if case.refused else "differential")
 
     def commit(self, table: str, change: Change) -> None:
@@ -159,11 +159,16 @@ def _defined(spark: SparkSession, case: Case) -> str | DataFrame:
     return spark.sql(case.query, args=dict(case.args)) if case.args else case.query
 
 
-def _set_up(spark: SparkSession, case: Case) -> None:
+def _set_up(spark: SparkSession, case: Case, *, is_stored: bool = False) -> None:
     if case.register is not None:
         case.register(spark)
     for statement in case.setup:
-        spark.sql(statement)
+        spark.sql(_stored(statement) if is_stored else statement)
+
+
+def _stored(statement: str) -> str:
+    """Make a view that other sessions see; views over temporary tables must be temporary themselves."""
+    return statement.replace("CREATE OR REPLACE TEMPORARY VIEW", "CREATE OR REPLACE VIEW")
 
 
 # -- the recompute
@@ -216,7 +221,7 @@ def run_case(
     plain = Recompute(spark, case)
     _compare(maintained, plain, case, "the first rows")
     for round_ in case.rounds if case.rounds is not None else generate(case.tables):
-        if round_.statements and not maintained.notices_views:
+        if round_.statements and not maintained.is_stored:
             return
         _change(maintained, plain, round_, spark)
         where = f"round {round_.title!r}"
@@ -234,7 +239,7 @@ def _change(maintained: Maintained, plain: Recompute, round_: Round, spark: Spar
             maintained.commit(table, change)
             plain.commit(table, change)
     for statement in round_.statements:
-        spark.sql(statement)
+        spark.sql(_stored(statement))
         plain.spark.sql(statement)
 
 

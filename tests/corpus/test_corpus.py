@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from . import MAINTAINED, REFUSED, REPRESENTATIVE
+from . import MAINTAINED, REFUSED, every
 from .harness import maintain_on_delta, refusal, run_case
 
 if TYPE_CHECKING:
@@ -16,30 +19,36 @@ if TYPE_CHECKING:
 
     from .case import Case
 
-_REST = tuple(case for case in MAINTAINED if case not in REPRESENTATIVE)
+
+def _cases(cases: Iterable[Case], quick: Iterable[Case]) -> list:
+    """Give the cases by title; those not among the quick ones are left to `make test-all`."""
+    titles = {case.title for case in quick}
+    return [pytest.param(case, id=case.title, marks=() if case.title in titles else pytest.mark.slow) for case in cases]
 
 
-def _titled(cases: Iterable[Case]) -> list:
-    return [pytest.param(case, id=case.title) for case in cases]
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(3)))
+def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
+    run_case(spark, case, optimised=True)
 
 
-@pytest.mark.parametrize("form", ["naive", "optimised"])
-@pytest.mark.parametrize("case", _titled(MAINTAINED))
-def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case, form: str) -> None:
-    run_case(spark, case, optimised=form == "optimised")
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(12)))
+def test_table_equals_a_recompute_without_optimisations(spark: SparkSession, case: Case) -> None:
+    run_case(spark, case, optimised=False)
 
 
-@pytest.mark.parametrize("case", _titled(REFUSED))
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(20)))
+def test_table_on_delta_lake_equals_a_recompute(spark: SparkSession, case: Case) -> None:
+    run_case(spark, case, optimised=True, make=maintain_on_delta)
+
+
+@pytest.mark.parametrize("case", _cases(REFUSED, REFUSED))
 def test_refused_query_names_its_reason(spark: SparkSession, case: Case) -> None:
     assert refusal(spark, case) == case.refused
 
 
-@pytest.mark.parametrize("case", _titled(REPRESENTATIVE))
-def test_representative_case_on_delta_tables(spark: SparkSession, case: Case) -> None:
-    run_case(spark, case, optimised=True, make=maintain_on_delta)
+def test_the_support_page_says_what_the_corpus_says() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "sql_support.py"
 
+    checked = subprocess.run([sys.executable, script, "--check"], check=False)
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", _titled(_REST))
-def test_other_case_on_delta_tables(spark: SparkSession, case: Case) -> None:
-    run_case(spark, case, optimised=True, make=maintain_on_delta)
+    assert checked.returncode == 0, "run `python scripts/sql_support.py`"

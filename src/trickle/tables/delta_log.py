@@ -141,12 +141,11 @@ def local_path(location: str) -> Path | None:
 class DeltaLogFiles:
     """Reads a table's commits, and its newest version, with as little as the storage allows.
 
-    A local log is read by Python. Any other storage, and a table whose commits a catalog coordinates, is read through
-    Delta's own log store.
+    A local log is read by Python; any other, and one whose commits a catalog coordinates, by Delta's own log store.
     """
 
     def __init__(self, handle: DeltaHandle) -> None:
-        """Look at the log of a table; reads nothing yet."""
+        """Look at a table's log; reads nothing yet."""
         self._handle = handle
         folder = local_path(handle.location)
         self._log = folder / "_delta_log" if folder is not None else None
@@ -196,9 +195,8 @@ class DeltaLogFiles:
 
     def commit(self, version: int) -> Commit | None:
         """Give one commit, None if the log no longer has (or does not yet have) it."""
-        known = self._commits.get(version)
-        if known is not None:
-            return known
+        if version in self._commits:
+            return self._commits[version]
         if self._by_store():
             for number, text in self._handle.read_commits(version, version):
                 self._keep(parse_commit(number, text))

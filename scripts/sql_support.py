@@ -1,0 +1,71 @@
+"""Writes docs/sql-support.md from the corpus, so that the page says what the tests show.
+
+python scripts/sql_support.py           # write
+python scripts/sql_support.py --check   # fail if the page is not what the corpus says
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "sql-support.md"
+sys.path.insert(0, str(ROOT))
+
+HEAD = """# SQL support
+
+This page is generated from the corpus in `tests/corpus` by `scripts/sql_support.py`: every line is a case that is run with
+several rounds of inserts, updates and deletes, compared after each round with a recompute, row for row with
+multiplicities, and refreshed by its changes.
+
+- **How** says how the construct is maintained.
+- **Cost** says what is read again when something changed, besides the change itself.
+
+{count} constructs are maintained by their changes; {refused} are refused by name (last section). In mode `auto` a refused
+query is recomputed at each refresh, and the report says why.
+"""
+
+
+def page() -> str:
+    """Give the page's text."""
+    from tests.corpus import FAMILIES, MAINTAINED, REFUSED
+
+    parts = [HEAD.format(count=len(MAINTAINED), refused=len(REFUSED))]
+    for family, cases in FAMILIES.items():
+        is_refused = cases[0].refused is not None
+        parts += ["", f"## {family}", ""]
+        if is_refused:
+            parts += ["| construct | code | why |", "|---|---|---|"]
+            parts += [f"| {_cell(c.title)} | `{c.refused}` | {_cell(c.how)} |" for c in cases]
+            continue
+        for (how, cost), titles in _by_way(cases).items():
+            parts += [f"**How:** {how} **Cost:** {cost}", ""]
+            parts += [f"- {title}" for title in titles]
+            parts += [""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _by_way(cases: tuple) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        note = f" ({case.limits})" if case.limits else ""
+        found.setdefault((case.how, case.cost), []).append(f"{case.title}{note}")
+    return found
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    text = page()
+    if "--check" in sys.argv:
+        return 0 if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text else 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
