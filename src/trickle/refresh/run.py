@@ -211,6 +211,9 @@ class Refresh:
         """Read a source's change once, only the used columns, netted."""
         used = self.prepared.program.used[name]
         frame = self.prepared.sources[name].changes(span, used)
+        if evaluation.local:
+            # Few rows: one partition sums their weights without a shuffle.
+            frame = frame.coalesce(1)
         columns = tuple(_column_of(self.prepared.program.plan, name, c) for c in used)
         scan = Scan(name, columns, "change")
         raw = Evaluation(self.jvm, evaluation.snapshot, {name: Rows(frame, -1)}, local=evaluation.local)
