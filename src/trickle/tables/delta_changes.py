@@ -6,7 +6,7 @@ Ways   ``files``      the commits that changed data; compaction, which moves row
        ``feed``       the same, but a commit that wrote change files is read from those alone
        ``snapshots``  all commits, compaction too: what is left is the difference of the two snapshots' file lists
        Each is exact by the law (compaction adds zero; change files are by the format's rule the whole change of their
-       commit), so the one with fewest bytes is taken among those whose files still exist.
+       commit), so the cheapest is taken among those whose files still exist.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class ReadingPlan:
 
 
 def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
-    """Give the ways to read the change of these commits, the fewest bytes first."""
+    """Give the ways to read the change of these commits, the best first.
+
+    A way in which rows only come goes before the others, because what follows is cheaper then; after that, fewest bytes.
+    """
     changing = [commit for commit in commits if commit.changes_data]
     plans = [_net(changing)]
     if any(commit.feed for commit in changing):
@@ -74,7 +77,7 @@ def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
         plans.append(_net([commit for commit in changing if not commit.feed], feed))
     if len(changing) < len(commits) and not plans[0].is_empty:
         plans.append(_net(commits))
-    return sorted(plans, key=lambda plan: plan.bytes)
+    return sorted(plans, key=lambda plan: (not plan.is_append, plan.bytes))
 
 
 def removed_files(commits: Sequence[Commit]) -> set[str]:

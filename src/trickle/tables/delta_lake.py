@@ -98,7 +98,7 @@ class DeltaSource:
         return Span(
             since,
             upto,
-            kind="append" if any(way.is_append for way in plans) else "mixed",
+            kind="append" if plan.is_append else "mixed",
             rows=changed_rows(commits, plan),
             bytes=plan.bytes,
         )
