@@ -16,14 +16,11 @@ from .tables import ORDERS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ADDITIVE = Way("a state per group is added to and taken from", "changed rows and the state of their groups")
-EXTREME = Way(
-    "new rows are compared with the stored value; a group that loses its extreme is read again",
-    "changed rows; the rows of a group whose extreme goes",
-)
+ADDITIVE = Way("the touched groups are computed again", "rows of the touched groups")
+EXTREME = Way("the touched groups are computed again", "rows of the touched groups")
 RESCAN = Way("the touched groups are computed again", "rows of the touched groups")
-DISTINCT = Way("a count per value is kept; a value counts while its count is above zero", "changed rows")
-DEDUPLICATED = Way("a count per row is kept; a row shows while its count is above zero", "changed rows")
+DISTINCT = Way("the touched groups are computed again", "rows of the touched groups")
+DEDUPLICATED = Way("the touched rows are looked for again", "copies of the touched rows")
 EXPANDED = Way("each row goes to every grouping set, then as any aggregate", "rows of the touched groups in every set")
 PIVOTED = Way("one aggregate with one filter per pivot value, by the remaining columns", "rows of the touched groups")
 NESTED = Way("each aggregate hands its changed groups to the one above", "rows of the touched groups, per level")

@@ -10,7 +10,7 @@ from .rounds import Change, Round, step
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ONCE = Way("its change is computed once and used at each reference", "as its query, once")
+ONCE = Way("it is part of the query at each reference", "as its query, at each reference")
 INLINED = Way("it is part of the query", "as its query")
 ROWWISE = Way("each changed row goes through alone", "changed rows only")
 BY_GROUP = Way("the touched groups are computed again", "rows of the touched groups")

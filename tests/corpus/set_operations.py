@@ -6,7 +6,7 @@ from .case import Case, Way, case
 from .rounds import step
 
 CONCATENATED = Way("the changes of both sides are put together", "changed rows only")
-COUNTED = Way("a count per row is kept; a row shows while its count is above zero", "changed rows")
+COUNTED = Way("the touched rows are looked for again on both sides", "copies of the touched rows")
 BOTH = Way("counts of the row on both sides decide; touched rows are counted again", "the touched rows on both sides")
 NESTED = Way("each operation hands its changed rows to the one above", "the touched rows, per operation")
 

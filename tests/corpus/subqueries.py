@@ -9,9 +9,8 @@ from .tables import DEPT
 SEMI = Way("a semi join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
 ANTI = Way("an anti join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
 NULL_AWARE = Way(
-    "a null-aware anti join: by key, and over all outer rows when the subquery becomes empty or not, or gains its "
-    "first or loses its last NULL",
-    "outer rows of the touched keys; all outer rows when emptiness or the presence of NULL flips",
+    "a null-aware anti join: a NULL meets everything, so all outer rows are asked again when the subquery changes",
+    "all outer rows when the subquery changes, else changed outer rows",
 )
 FLAG = Way(
     "an existence flag per outer row, by key; the condition is computed over the flags",

@@ -6,12 +6,9 @@ from .case import Case, Way, case
 from .rounds import step
 from .tables import BAG_B
 
-TOP = Way(
-    "the new first rows less the stored ones; new rows alone are compared with the stored first rows",
-    "changed rows while none of the first rows goes; else the input of the LIMIT",
-)
-WITH_OFFSET = Way("the new window of rows less the old one", "the input of the LIMIT")
-OVER_AGGREGATE = Way("the first groups are taken from the maintained groups", "the groups, not their rows")
+TOP = Way("the new first rows less the stored ones", "the input of the LIMIT")
+WITH_OFFSET = Way("the new window of rows less the stored one", "the input of the LIMIT")
+OVER_AGGREGATE = Way("the first groups are computed again and compared with the stored ones", "the input of the LIMIT")
 SUBQUERY = Way("the first rows are maintained, and their changes go on", "as at the top, then as what is above")
 UNSORTED = Way("the order of a table's rows means nothing and is dropped", "as without ORDER BY")
 _TIES = "ties are decided by all output columns after the sort keys"

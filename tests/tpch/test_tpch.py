@@ -159,7 +159,7 @@ def test_each_query_follows_its_sources(alone, alone_cycle, query):
     if alone_cycle == CYCLES:
         # The plain query, so that this does not rest on verify alone.
         assert not (text := difference(query, when, alone.recompute(query), alone.rows(query))), text
-    if alone_cycle == CYCLES >= 3:
+    if alone_cycle == CYCLES >= 3 and SCALE >= 0.01:
         assert alone.rows_changed[query], f"{query} never changed: the refresh functions give it nothing to do"
 
 

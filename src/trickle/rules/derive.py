@@ -45,8 +45,10 @@ def total(*changes: Plan) -> Plan:
 
 
 def net(change: Plan) -> Plan:
-    """Sum the weights of equal rows and drop the zeros."""
+    """Sum the weights of equal rows and drop the zeros; rows that cannot be compared (maps) are left as they are."""
     rows = change.columns[:-1]
+    if not all(c.orderable for c in rows):
+        return change
     summed = Output(WEIGHT, Call("sum", (Col(WEIGHT),)))
     grouped = Aggregate(tuple(Col(c) for c in rows), (*passthrough(rows), summed), change)
     return Filter(Call("!", (Call("=", (Col(WEIGHT), Lit(0))),)), grouped)
