@@ -134,7 +134,9 @@ class _OnDelta:
             spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
             frame_of(spark, table, rows).write.insertInto(table)
         _set_up(spark, case, is_stored=True)
-        self.trickle.create(self.name, _defined(spark, case), mode="auto" if case.refused else "differential")
+        # In mode differential a view that was redefined is an error; in auto it is a full refresh that says so.
+        may_be_full = any(round_.mode == "full" for round_ in case.rounds or ())
+        self.trickle.create(self.name, _defined(spark, case), mode="auto" if may_be_full else "differential")
 
     def commit(self, table: str, change: Change) -> None:
         apply(self.state, {table: change})

@@ -38,7 +38,6 @@ EXPANDED = Way("each changed row is expanded alone", "changed rows only")
 EXPANDED_AGGREGATED = Way(
     "changed rows are expanded, then the touched groups are maintained as any aggregate", "see the aggregate"
 )
-BY_PARTITION = Way("the function is run again for the touched partitions", "rows of the touched partitions")
 
 
 def register_range_udtf(spark: SparkSession) -> None:
@@ -50,30 +49,7 @@ def register_range_udtf(spark: SparkSession) -> None:
             for left in range(start or 0, 0, -1):
                 yield left, left % 2 == 0
 
-    spark.udtf.register("countdown", udtf(Countdown, returnType="remaining INT, is_even BOOLEAN"))
-
-
-def register_table_udtf(spark: SparkSession) -> None:
-    """Register ``spread(TABLE(…) PARTITION BY k)``: lowest and highest v of each partition."""
-    from pyspark.sql.functions import udtf
-
-    class Spread:
-        def __init__(self) -> None:
-            self.key = None
-            self.rows = 0
-            self.seen: list[int] = []
-
-        def eval(self, row) -> None:
-            self.key = row["k"]
-            self.rows += 1
-            if row["v"] is not None:
-                self.seen.append(row["v"])
-
-        def terminate(self):
-            if self.rows:  # a task without rows is ended too
-                yield self.key, min(self.seen, default=None), max(self.seen, default=None)
-
-    spark.udtf.register("spread", udtf(Spread, returnType="k INT, lowest INT, highest INT"))
+    spark.udtf.register("countdown", udtf(Countdown, returnType="remaining INT, is_even BOOLEAN").asDeterministic())
 
 
 CASES: tuple[Case, ...] = (
@@ -85,6 +61,14 @@ CASES: tuple[Case, ...] = (
           SELECT product, qty, price FROM items i WHERE i.order_id = o.id
           ORDER BY qty DESC, product, price LIMIT 2
         ) t
+        """,
+        TOP_N,
+    ),
+    case(
+        "LATERAL top-N by columns that it does not give",
+        """
+        SELECT d.id, t.name
+        FROM dept d, LATERAL (SELECT e.name FROM emp e WHERE e.dept_id = d.id ORDER BY e.salary DESC, e.id DESC LIMIT 2) t
         """,
         TOP_N,
     ),
@@ -602,13 +586,6 @@ CASES: tuple[Case, ...] = (
         "SELECT a.k, a.v, t.remaining, t.is_even FROM bag_a a, LATERAL countdown(a.k) t",
         EXPANDED,
         register=register_range_udtf,
-        limits="the function must be deterministic and free of state between rows",
-    ),
-    case(
-        "Python UDTF with a TABLE argument partitioned by a key",
-        "SELECT k, lowest, highest FROM spread(TABLE(SELECT k, v FROM bag_a) PARTITION BY k)",
-        BY_PARTITION,
-        register=register_table_udtf,
-        limits="the function must be deterministic and not depend on the order inside a partition unless it is given",
+        limits="the function must be declared deterministic and be free of state between rows",
     ),
 )

@@ -77,6 +77,29 @@ def _refused(title: str, query: str, way: Way, code: str, **more: object) -> Cas
     return case(title, query, way, refused=code, **more)
 
 
+def _register_table_udtf(spark: SparkSession) -> None:
+    """Register ``spread(TABLE(…) PARTITION BY k)``: lowest and highest v of each partition."""
+    from pyspark.sql.functions import udtf
+
+    class Spread:
+        def __init__(self) -> None:
+            self.key = None
+            self.rows = 0
+            self.seen: list[int] = []
+
+        def eval(self, row) -> None:
+            self.key = row["k"]
+            self.rows += 1
+            if row["v"] is not None:
+                self.seen.append(row["v"])
+
+        def terminate(self):
+            if self.rows:  # a task without rows is ended too
+                yield self.key, min(self.seen, default=None), max(self.seen, default=None)
+
+    spark.udtf.register("spread", udtf(Spread, returnType="k INT, lowest INT, highest INT").asDeterministic())
+
+
 CASES: tuple[Case, ...] = (
     _refused("rand", "SELECT id, rand() AS r FROM orders", _RANDOM, NON_DETERMINISTIC),
     _refused("rand with a seed", "SELECT id, rand(1) AS r FROM orders", _PHYSICAL, NON_DETERMINISTIC),
@@ -192,6 +215,13 @@ CASES: tuple[Case, ...] = (
         "SELECT TRANSFORM(k, v) USING 'cat' AS (a STRING, b STRING) FROM bag_a",
         _BATCHES,
         SCRIPT,
+    ),
+    _refused(
+        "Python UDTF with a TABLE argument",
+        "SELECT k, lowest, highest FROM spread(TABLE(SELECT k, v FROM bag_a) PARTITION BY k)",
+        _BATCHES,
+        "TABLE_ARGUMENT",
+        register=_register_table_udtf,
     ),
     _refused("DataFrame: mapInPandas", "", _BATCHES, PARTITION_FUNCTION, tables=("bag_a",), define=_mapped),
     _refused("DataFrame: sample", "", _SAMPLE, SAMPLED, tables=("orders",), define=_sampled),

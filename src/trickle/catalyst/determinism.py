@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _EXPR: Final = "org.apache.spark.sql.catalyst.expressions."
 _SUSPECT: Final = re.compile(
-    r"\b(first|last|collect_list|collect_set|max_by|min_by|mode|listagg|string_agg|any_value|array_agg)\(", re.I
+    r"\b(first|first_value|last|last_value|collect_list|collect_set|max_by|min_by|mode|listagg|string_agg|any_value|array_agg)\(",
+    re.I,
 )
 _BY_PEERS: Final = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
 _BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead", "NthValue"})

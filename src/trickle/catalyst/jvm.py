@@ -137,6 +137,14 @@ class Jvm:
         make = self.cls(_EXPR + "SortOrder")
         return make(expr, self.singleton(_EXPR + "Ascending"), self.singleton(_EXPR + "NullsFirst"), self.nil)
 
+    def with_order(self, expression: Any, order: Sequence[Any]) -> Any:
+        """Give a window expression another order."""
+        spec = expression.windowSpec()
+        other = self.cls(_EXPR + "WindowSpecDefinition")(
+            spec.partitionSpec(), self.seq(order), spec.frameSpecification()
+        )
+        return self.cls(_EXPR + "WindowExpression")(expression.windowFunction(), other)
+
     def is_orderable(self, expr: Any) -> bool:
         """Tell whether values of an expression can be sorted."""
         # In a sequence: a struct type is itself a Scala sequence, and py4j would take the wrong overload.

@@ -279,12 +279,46 @@ def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: 
 
 
 def _lift_window(lift: Lift, node: Any) -> Plan:
+    if node.orderSpec().size() == 0:
+        sorted_ = _lift_window_over_sort(lift, node)
+        if sorted_ is not None:
+            return sorted_
     child = lift.plan(node.child())
     named, joined = lift.without_subqueries(list(items(node.windowExpressions())), child)
     window = Window(
         tuple(lift.output(n) for n in named), lift.exprs(node.partitionSpec()), lift.exprs(node.orderSpec()), joined
     )
     return _same_columns(window, (*child.columns, *(o.column for o in window.functions)))
+
+
+def _lift_window_over_sort(lift: Lift, node: Any) -> Plan | None:
+    """ORDER BY … LIMIT inside LATERAL: Spark ranks without an order, over rows it has sorted before.
+
+    ``Window without order over projections over Sort -> Window in the sort's order``; the columns sorted by are carried up.
+    """
+    between = []
+    below = node.child()
+    while lift.jvm.name(below) in ("Project", "Filter"):
+        between.append(below)
+        below = below.child()
+    if lift.jvm.name(below) != "Sort":
+        return None
+    plan = lift.plan(below.child())
+    order = list(items(below.order()))
+    needed = [c for c in plan.columns if any(c.id in lift.expr(o).refs for o in order)]
+    for step in reversed(between):
+        if lift.jvm.name(step) == "Filter":
+            plan = Filter(lift.expr(step.condition()), plan)
+            continue
+        outputs = lift.outputs(step.projectList())
+        given = {o.column.id for o in outputs}
+        plan = Project((*outputs, *passthrough(tuple(c for c in needed if c.id not in given))), plan)
+    functions = tuple(
+        Output(lift.column(n.toAttribute()), lift.expr(lift.jvm.with_order(n.child(), order)))
+        for n in items(node.windowExpressions())
+    )
+    window = Window(functions, lift.exprs(node.partitionSpec()), tuple(lift.expr(o) for o in order), plan)
+    return _same_columns(window, lift.columns(node.output()))
 
 
 def _lift_window_group_limit(lift: Lift, node: Any) -> Plan:
@@ -390,6 +424,10 @@ def _lift_eval_udf(lift: Lift, node: Any) -> Plan:
 
 def _lift_udtf(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
+    tables = node.udtf().tableArguments()
+    if tables.isDefined() and any(items(tables.get())):
+        text = f"{node.udtf().name()}() takes a whole table and may mix its rows in any way."
+        lift.obstacle("TABLE_ARGUMENT", text, "Call it with values of each row (LATERAL), or use mode='full'.")
     refs = frozenset(int(a.exprId().id()) for a in items(node.udtf().references().toSeq()))
     made = lift.columns(node.resultAttrs())
     return _same_columns(RowWise(made, child, f"UDTF {node.udtf().name()}", refs, node), lift.columns(node.output()))
