@@ -269,17 +269,13 @@ def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
     fresh = {c.id: c.handle.newInstance() for c in plan.made}
     renaming = [(lower._handles[r], child.attributes[r]) for r in sorted(plan.refs)]
     node = plan.handle
-    if lower.jvm.name(node) == "Generate":
-        (generator,) = lower.jvm.rename([node.generator()], renaming)
+    if lower.jvm.name(node) == "Generate" or lower.jvm.name(node).endswith("UDTF"):
+        # A UDTF goes back to the generator it was: the analyser refuses one that is extracted already.
+        is_generate = lower.jvm.name(node) == "Generate"
+        (generator,) = lower.jvm.rename([node.generator() if is_generate else node.udtf()], renaming)
         made = lower.jvm.seq(fresh.values())
-        nil, none = lower.jvm.nil, lower.jvm.none
-        node = lower.jvm.plan("Generate", generator, nil, node.outer(), none, made, child.plan)
-    elif lower.jvm.name(node).endswith("UDTF"):
-        (udtf,) = lower.jvm.rename([node.udtf()], renaming)
-        required = lower.jvm.seq(child.named(plan.child.columns))
-        args = [udtf, required, lower.jvm.seq(fresh.values()), child.plan]
-        args += [node.evalType()] if lower.jvm.name(node).startswith("Arrow") else []
-        node = lower.jvm.plan(lower.jvm.name(node), *args)
+        outer = node.outer() if is_generate else False
+        node = lower.jvm.plan("Generate", generator, lower.jvm.nil, outer, lower.jvm.none, made, child.plan)
     else:
         renaming += [(c.handle, fresh[c.id]) for c in plan.made]
         node = node.rewriteAttrs(lower.jvm.attribute_map(renaming)).withNewChildren(lower.jvm.seq([child.plan]))
