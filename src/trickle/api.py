@@ -196,6 +196,7 @@ class Trickle:
         """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
         self._sync()
         definition, session, analysed = self._define(query, "auto")
+        check_columns(analysed)
         prepared = self._prepare(definition, session, analysed)
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
 

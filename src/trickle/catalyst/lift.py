@@ -283,6 +283,9 @@ def _lift_window(lift: Lift, node: Any) -> Plan:
         sorted_ = _lift_window_over_sort(lift, node)
         if sorted_ is not None:
             return sorted_
+        if any(lift.jvm.name(n.child().windowFunction()) == "RowNumber" for n in items(node.windowExpressions())):
+            # Spark itself asks for an order here, so this is a LIMIT inside LATERAL.
+            lift.obstacle("LIMIT_WITHOUT_ORDER", *_ANY_ROWS)
     child = lift.plan(node.child())
     named, joined = lift.without_subqueries(list(items(node.windowExpressions())), child)
     window = Window(
@@ -471,11 +474,7 @@ def _lift_limit(lift: Lift, node: Any) -> Plan:
         child = lift.plan(projects[0])
         return TopK(tuple(Col(c) for c in child.columns), limit, offset, child)
     if lift.jvm.name(below) != "Sort":
-        lift.obstacle(
-            "LIMIT_WITHOUT_ORDER",
-            "LIMIT without ORDER BY may keep any rows.",
-            "Add ORDER BY beside the LIMIT, or use mode='full'.",
-        )
+        lift.obstacle("LIMIT_WITHOUT_ORDER", *_ANY_ROWS)
         return lift.plan(node.child())
     child = lift.plan(below.child())
     order = (*lift.exprs(below.order()), *(Col(c) for c in child.columns if c.orderable))
@@ -540,6 +539,10 @@ def _lift_loop_ref(lift: Lift, node: Any) -> Plan:
     return LoopRef(int(node.loopId()), lift.columns(node.output()))
 
 
+_ANY_ROWS: Final = (
+    "LIMIT without ORDER BY may keep any rows.",
+    "Add ORDER BY beside the LIMIT, or use mode='full'.",
+)
 _BATCHES: Final = ("PARTITION_FUNCTION", "A Python function over whole batches of rows may mix rows in any way.")
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "MapInPandas": _BATCHES,

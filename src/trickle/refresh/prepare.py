@@ -10,6 +10,7 @@ from trickle.catalyst.determinism import fix_order
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lift import Lift
 from trickle.compile.program import Program, compile_plan
+from trickle.errors import DefinitionError
 
 if TYPE_CHECKING:
     from trickle.catalyst.frontend import Frontend
@@ -52,6 +53,9 @@ def prepare(
 ) -> Prepared:
     """Optimise, lift and compile an analysed query; without a session it is taken as optimised already."""
     obstacles = frontend.obstacles(analysed)
+    for obstacle in obstacles:
+        if obstacle.code == "STREAMING_SOURCE":
+            raise DefinitionError(obstacle.code, obstacle.text, hint=obstacle.hint)
     lift = Lift(jvm, resolve_leaf, frontend.recursion_limit(session))
     plan = lift.plan(analysed if session is None else frontend.optimise(session, analysed))
     plan = fix_order(plan, jvm, lift)

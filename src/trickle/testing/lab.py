@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trickle.catalyst.frontend import Frontend
 from trickle.catalyst.jvm import Jvm
 from trickle.errors import DefinitionError
+from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.run import Refresh, first_refresh, full_rows, read_record
 from trickle.tables.memory import MemorySource, MemoryTarget
@@ -66,6 +67,7 @@ class Lab:
         )
         front = self._frontend
         analysed = front.analyse_sql(session, query) if isinstance(query, str) else front.analyse_frame(query)
+        check_columns(analysed)
         self.prepared = prepare(self._jvm, self._frontend, session, analysed, self._source_of_leaf, self.disable)
         self.mode: Mode = mode
         rows, record = first_refresh(self._jvm, self.prepared)
