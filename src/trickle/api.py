@@ -13,18 +13,20 @@ from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import Frontend, Views
 from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
-from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, UnknownTableError
+from trickle.compile.stages import is_stage
+from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
 from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
 from trickle.refresh.prepare import Prepared, prepare
-from trickle.refresh.run import Refresh, first_refresh, read_record
+from trickle.refresh.run import Refresh, StageTooBigError, read_record
 from trickle.refresh.verify import verify_table
 from trickle.session import check_session
 from trickle.tables.catalog import Catalog
-from trickle.tables.delta_create import create_target
+from trickle.tables.delta_create import make_target
+from trickle.tables.delta_stages import DeltaStages
 from trickle.tables.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class _Open:
 
     definition: Definition
     target: DeltaTarget
+    stages: DeltaStages
     session: Any
     analysed: Any
     views: Views
@@ -153,11 +156,21 @@ class Trickle:
             raise _not_differentiable(name, prepared)
         if definition.query is None:
             definition = self._frozen(definition, prepared)
-        rows, record = first_refresh(self._jvm, prepared)
+
+        def fill(made: DeltaTarget) -> None:
+            stages = DeltaStages(self.spark, made.name, made.path)
+            self._open[full_name] = _Open(
+                definition, made, stages, session, analysed, views, prepared, _columns_read(prepared)
+            )
+            self._run(self._open[full_name])
+
+        like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
-        target = create_target(self.spark, full_name, rows, record.model_dump_json(), properties)
-        opened = _Open(definition, target, session, analysed, views, prepared, _columns_read(prepared))
-        self._open[full_name] = opened
+        try:
+            make_target(self.spark, full_name, like, fill, properties)
+        except BaseException:
+            self._open.pop(full_name, None)
+            raise
         return StreamTable(full_name, definition, self)
 
     def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
@@ -169,18 +182,28 @@ class Trickle:
             at: Versions of sources to refresh to, e.g. ``{"orders": 43}``; the others go to their newest.
         """
         table = self._get(name)
-        prepared = table.prepared
-        if prepared.is_time_dependent:
+        if table.prepared.is_time_dependent:
             analysed = self._analyse(table.definition, table.session)
-            prepared = self._prepare(table.definition, table.session, analysed)
-        for attempt in range(_ATTEMPTS):
+            table.prepared = self._prepare(table.definition, table.session, analysed)
+        for _ in range(_ATTEMPTS - 1):
             try:
-                return Refresh(self._jvm, prepared, table.target, table.definition.mode).run(full=full, at=at)
+                return self._run(table, full=full, at=at)
             except ConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        message = "the loop above returns or raises"
-        raise AssertionError(message)
+                continue
+        return self._run(table, full=full, at=at)
+
+    def _run(self, table: _Open, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+        """Refresh; a stage that proves too big is left out from then on."""
+        while True:
+            refresh = Refresh(self._jvm, table.prepared, table.target, table.definition.mode, table.stages)
+            try:
+                return refresh.run(full=full, at=at)
+            except StageTooBigError as error:
+                table.stages.forget(error.name)
+                without = (*table.prepared.without, error.name)
+                table.prepared = self._prepare(
+                    table.definition, table.session, table.analysed, table.views, without=without
+                )
 
     def explain(self, name: str) -> str:
         """Show the operator tree, the law used at each node, and the change plan when every source changed."""
@@ -243,9 +266,10 @@ class Trickle:
             session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
         analysed = self._analyse(definition, session)
         views = self._frontend.views(analysed)
-        prepared = self._prepare(definition, session, analysed, views)
         target = DeltaTarget(self.spark, full_name, location)
-        opened = _Open(definition, target, session, analysed, views, prepared, _columns_read(prepared))
+        prepared = self._prepare(definition, session, analysed, views, without=_left_out(target))
+        stages = DeltaStages(self.spark, full_name, location)
+        opened = _Open(definition, target, stages, session, analysed, views, prepared, _columns_read(prepared))
         self._open[full_name] = opened
         return opened
 
@@ -263,7 +287,7 @@ class Trickle:
         if prepared.obstacles:
             text = f"a DataFrame that is not maintained by its changes cannot be stored: {prepared.obstacles[0].text}"
             raise DefinitionError(prepared.obstacles[0].code, text, hint="Give the query as SQL text.")
-        plan = freeze(self._jvm, prepared.program.plan, prepared.names)
+        plan = freeze(self._jvm, prepared.program.whole, prepared.names)
         return definition.model_copy(update={"plan": plan})
 
     def _define(self, query: str | DataFrame, mode: Mode) -> tuple[Definition, Any, Any]:
@@ -296,7 +320,14 @@ class Trickle:
             return self._frontend.analyse_sql(session, definition.query)
         return thaw(self._jvm, definition.plan or "", definition.spark)
 
-    def _prepare(self, definition: Definition, session: Any, analysed: Any, views: Views | None = None) -> Prepared:
+    def _prepare(
+        self,
+        definition: Definition,
+        session: Any,
+        analysed: Any,
+        views: Views | None = None,
+        without: Collection[str] = (),
+    ) -> Prepared:
         views = self._frontend.views(analysed) if views is None else views
         views = {} if definition.query is None else views  # a DataFrame holds its views as they were
         meaning = [definition.query, *sorted(views.items())]
@@ -310,14 +341,24 @@ class Trickle:
             session,
             analysed,
             source_of_leaf,
-            self.disable,
+            self.disable | {"stages"} if definition.mode == "full" else self.disable,
             hashlib.sha256(repr(meaning).encode()).hexdigest()[:16],
+            without,
         )
 
     def _frontier(self, name: str) -> Mapping[str, int]:
         table = self._get(name)
         record = read_record(table.target.name, table.target.state())
-        return {n: s.version for n, s in record.frontier.items()} if record else {}
+        return {n: s.version for n, s in record.frontier.items() if not is_stage(n)} if record else {}
+
+
+def _left_out(target: DeltaTarget) -> tuple[str, ...]:
+    """Name the stages that proved too big; a record that cannot be read is the refresh's matter."""
+    try:
+        record = read_record(target.name, target.state())
+    except StateError:
+        return ()
+    return record.without if record is not None else ()
 
 
 def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
@@ -325,7 +366,7 @@ def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
     found = {}
     for name, source in prepared.sources.items():
         columns = source.columns(source.head())
-        found[name] = {c: columns[c] for c in prepared.program.used.get(name, ()) if c in columns}
+        found[name] = {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
     return found
 
 

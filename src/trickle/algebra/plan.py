@@ -239,13 +239,48 @@ class SemiJoin(Join):
         return (*left[:-1], self.flag, WEIGHT) if self.left.is_change else (*left, self.flag)
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One column of an additive state: the sum of a value over the rows that pass, or without a value their number."""
+
+    column: Column
+    value: Expr | None = None
+    where: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The additive form of an aggregate: sums over its input, and its outputs computed from them.
+
+    Attributes:
+        keys: The state's key columns, each with the group key it holds.
+        terms: The state's other columns; the first counts all rows of the group.
+        results: The value of each aggregate function, over the state.
+        outputs: The aggregate's outputs, over the keys as the query names them and the results.
+    """
+
+    keys: tuple[Output, ...]
+    terms: tuple[Term, ...]
+    results: tuple[Output, ...]
+    outputs: tuple[Output, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The state's columns: keys, then terms."""
+        return (*(o.column for o in self.keys), *(t.column for t in self.terms))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(Plan):
-    """One row for each distinct value of the keys; without keys, always one row."""
+    """One row for each distinct value of the keys; without keys, always one row.
+
+    ``sums`` is its additive form, None if it has none.
+    """
 
     keys: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     child: Plan
+    sums: Sums | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Check references."""
@@ -324,6 +359,23 @@ class Expand(Plan):
     def columns(self) -> tuple[Column, ...]:
         """What each projection gives."""
         return self.made
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat(Plan):
+    """Each row of a change as often as its weight says, every copy with the weight +1 or -1."""
+
+    child: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

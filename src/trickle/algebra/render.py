@@ -17,6 +17,7 @@ from trickle.algebra.plan import (
     OuterJoin,
     Plan,
     Project,
+    Repeat,
     RowWise,
     Scan,
     SemiJoin,
@@ -82,6 +83,8 @@ def describe(node: Plan) -> str:
             return label
         case Expand(projections=projections):
             return f"Expand into {len(projections)} rows"
+        case Repeat():
+            return "Repeat each row as often as its weight says"
         case Union():
             return "Union"
         case TopK(limit=limit, offset=offset, order=order):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import cast
@@ -17,6 +18,7 @@ from trickle.algebra.plan import (
     LoopRef,
     Plan,
     Project,
+    Repeat,
     RowWise,
     Scan,
     Shared,
@@ -43,7 +45,7 @@ def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return replace(plan, seed=inputs[0])
         case When():
             return replace(plan, trigger=cast("Shared", inputs[0]), child=inputs[1])
-        case Filter() | Project() | Aggregate() | Window() | RowWise() | Expand() | TopK() | Shared():
+        case Filter() | Project() | Aggregate() | Window() | RowWise() | Expand() | Repeat() | TopK() | Shared():
             return replace(plan, child=inputs[0])
         case Scan() | Values() | Empty() | LoopRef():
             return plan
@@ -79,3 +81,9 @@ def walk(plan: Plan) -> Iterator[Plan]:
 def sources(plan: Plan) -> frozenset[str]:
     """Name the sources a plan reads."""
     return frozenset(p.source for p in walk(plan) if isinstance(p, Scan))
+
+
+def often_read(plan: Plan) -> frozenset[int]:
+    """Give the identities of the nodes that several others read."""
+    readers = Counter(id(child) for node in walk(plan) for child in node.inputs if not isinstance(child, Scan))
+    return frozenset(node for node, count in readers.items() if count > 1)

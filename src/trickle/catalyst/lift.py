@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, KeyPair, Lit, Opaque, Output, new_column, passthrough
@@ -25,12 +26,15 @@ from trickle.algebra.plan import (
     RowWise,
     Scan,
     SemiJoin,
+    Sums,
+    Term,
     TopK,
     Union,
     Values,
     Window,
 )
 from trickle.algebra.walk import walk
+from trickle.catalyst.additive import additive_form
 from trickle.catalyst.jvm import Jvm, items
 from trickle.model.reason import Reason
 
@@ -64,11 +68,14 @@ class Lift:
         self.obstacles: list[Reason] = []
         self._resolve_leaf = resolve_leaf
         self._columns: dict[int, Column] = {}
+        self._lifted: dict[int, list[tuple[Any, Plan]]] = {}
 
     def plan(self, node: Any) -> Plan:
         """Lift a node and all below it."""
         name = self.jvm.name(node)
         lifter = LIFTERS.get(name)
+        if name in _LIFTED_ONCE:
+            return self._once(node, LIFTERS[name])
         if lifter is not None:
             return lifter(self, node)
         if node.children().size() == 0:
@@ -76,6 +83,17 @@ class Lift:
         code, text = _REFUSED.get(name, ("UNSUPPORTED_OPERATOR", f"{name} is an operator that Trickle does not know."))
         self.obstacle(code, text, "Rewrite the query without it, or use mode='full'.")
         return Empty(self.columns(node.output()))
+
+    def _once(self, node: Any, lifter: Callable[[Lift, Any], Plan]) -> Plan:
+        """Lift a node, or find that an equal one has been: a CTE or view used twice is one plan under two names."""
+        alike = self._lifted.setdefault(int(node.semanticHash()), [])
+        for earlier, plan in alike:
+            if earlier.sameResult(node):
+                renamed = zip(self.columns(node.output()), self.columns(earlier.output()), strict=True)
+                return Project(tuple(Output(new, Col(old)) for new, old in renamed), plan)
+        plan = lifter(self, node)
+        alike.append((node, plan))
+        return plan
 
     def obstacle(self, code: str, text: str, hint: str) -> None:
         """Note what stands against maintaining the query."""
@@ -232,7 +250,7 @@ def _lift_aggregate(lift: Lift, node: Any) -> Plan:
     named = list(items(node.aggregateExpressions()))
     grouping = list(items(node.groupingExpressions()))
     if not lift.jvm.contains(node, "PLAN_EXPRESSION"):
-        return _aggregate(lift, grouping, named, child)
+        return replace(_aggregate(lift, grouping, named, child), sums=additive_form(lift, node))
     if not grouping:
         return _lift_global_aggregate_with_subqueries(lift, named, child)
     done, joined = lift.without_subqueries(named + grouping, child)
@@ -351,6 +369,10 @@ def _lift_join(lift: Lift, node: Any) -> Plan:
         return _same_columns(outer, (*width, *right.columns))
     if name == "LeftSingle":
         return _same_columns(_single_join(OuterJoin(*args)), (*width, *right.columns))
+    if name == "LeftAnti" and not keys and len(residual) == 1:
+        not_in = _not_in(lift, parts[0], left, right)
+        if not_in is not None:
+            return _same_columns(not_in, width)
     if name in ("LeftSemi", "LeftAnti"):
         return _same_columns(SemiJoin(*args, kind="semi" if name == "LeftSemi" else "anti"), width)
     if name == "ExistenceJoin":
@@ -375,6 +397,42 @@ def _sort_condition(
             keys.append(KeyPair(b, a, safe))
             return
     residual.append(lift.expr(part))
+
+
+def _not_in(lift: Lift, condition: Any, left: Plan, right: Plan) -> Plan | None:
+    """NOT IN, which Spark joins on ``a = b OR (a = b) IS NULL``: every row of one side may decide over all of the other.
+
+    ``a NOT IN R -> R is empty, or a is not NULL and R holds no NULL and no b = a``: two facts about R, looked up for each
+    row, and an anti join by key. The facts seldom change, and then only do other rows of the left side matter.
+    """
+    if lift.jvm.name(condition) != "Or" or lift.jvm.name(condition.left()) != "EqualTo":
+        return None
+    equal, unknown = condition.left(), condition.right()
+    if lift.jvm.name(unknown) != "IsNull" or not unknown.child().semanticEquals(equal):
+        return None
+    keys: list[KeyPair] = []
+    _sort_condition(lift, equal, left.ids, right.ids, keys, [])
+    if not keys:
+        return None
+    long = lift.jvm.singleton("org.apache.spark.sql.types.LongType")
+    rows, values = (lift.column(lift.jvm.attribute(n, long)) for n in ("n", "n1"))
+    has_value = Call("isnotnull", (keys[0].right,))
+    counts = (
+        Output(rows, Call("count", (Lit(1),))),
+        Output(values, Call("count", (Lit(1),), where=has_value)),
+    )
+    is_empty, no_nulls = new_column("is_empty", "boolean"), new_column("no_nulls", "boolean")
+    facts = (
+        Output(is_empty, Call("=", (Col(rows), Lit(0)))),
+        Output(no_nulls, Call("=", (Col(rows), Col(values)))),
+    )
+    sums = Sums(
+        (), (Term(rows), Term(values, None, (has_value,))), passthrough((rows, values)), passthrough((rows, values))
+    )
+    known = InnerJoin(left, Project(facts, Aggregate((), counts, right, sums)), small="right")
+    may_pass = Call("and", (Call("isnotnull", (keys[0].left,)), Col(no_nulls)))
+    passing = Filter(Call("or", (Col(is_empty), may_pass)), known)
+    return SemiJoin(passing, right, tuple(keys), kind="anti")
 
 
 def _single_join(join: OuterJoin) -> Plan:
@@ -551,6 +609,8 @@ _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "FlatMapCoGroupsInPandas": _BATCHES,
     "ScriptTransformation": ("SCRIPT_TRANSFORM", "TRANSFORM hands rows to a program that may mix them in any way."),
 }
+
+_LIFTED_ONCE: Final = frozenset({"Aggregate", "Join", "Window", "Union", "Expand", "Generate", "GlobalLimit"})
 
 LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Project": _lift_project,

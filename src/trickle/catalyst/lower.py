@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output
+from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, Lit, Opaque, Output
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -24,6 +24,7 @@ from trickle.algebra.plan import (
     OuterJoin,
     Plan,
     Project,
+    Repeat,
     RowWise,
     Scan,
     SemiJoin,
@@ -282,6 +283,20 @@ def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
     return Lowered(node, {**child.attributes, **fresh})
 
 
+def _lower_repeat(lower: Lower, plan: Repeat) -> Lowered:
+    child = lower.lower(plan.child)
+    jvm = lower.jvm
+    weight = child.attributes[WEIGHT.id]
+    integer = jvm.singleton("org.apache.spark.sql.types.IntegerType")
+    copies = jvm.call("array_repeat", [jvm.int_literal(0), jvm.cast(jvm.call("abs", [weight]), integer)])
+    copy = jvm.attribute("copy", integer)
+    made = jvm.plan("Generate", jvm.call("explode", [copies]), jvm.nil, False, jvm.none, jvm.seq([copy]), child.plan)
+    is_deletion = jvm.call("<", [weight, jvm.literal(0)])
+    sign = jvm.alias(jvm.call("if", [is_deletion, jvm.literal(-1), jvm.literal(1)]), WEIGHT.name)
+    kept = {k: a for k, a in child.attributes.items() if k != WEIGHT.id}
+    return Lowered(jvm.project([*kept.values(), sign], made), {**kept, WEIGHT.id: sign.toAttribute()})
+
+
 def _lower_expand(lower: Lower, plan: Expand) -> Lowered:
     child = lower.lower(plan.child)
     flat = lower.exprs([e for p in plan.projections for e in p], [child])
@@ -368,6 +383,7 @@ LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     Window: _lower_window,
     RowWise: _lower_row_wise,
     Expand: _lower_expand,
+    Repeat: _lower_repeat,
     Union: _lower_union,
     TopK: _lower_top_k,
 }

@@ -17,6 +17,7 @@ from trickle.algebra.plan import (
     Iterate,
     Plan,
     Project,
+    Repeat,
     RowWise,
     Scan,
     SemiJoin,
@@ -35,7 +36,7 @@ def is_small(plan: Plan) -> bool:
             return True
         case Scan():
             return plan.at == "change"
-        case Filter() | Project() | RowWise():
+        case Filter() | Project() | RowWise() | Repeat():
             return is_small(plan.inputs[0])
         case Aggregate():
             return not plan.keys or is_small(plan.child)

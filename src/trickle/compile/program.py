@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, TopK, Window
-from trickle.algebra.walk import transform, walk
+from trickle.algebra.walk import often_read, transform, walk
 from trickle.compile.narrow import narrow_scans
 from trickle.compile.order_joins import order_joins
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
+from trickle.compile.stages import Stage, cut
+from trickle.compile.sums import state_change
+from trickle.compile.top import can_use_stored, from_stored
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
 
@@ -25,7 +28,7 @@ PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 CHANGE_PASSES: Final[Mapping[str, Pass]] = {"push_keys": push_keys, "order_joins": order_joins}
 
 # What can be switched off by ``Trickle(spark, disable={…})``.
-OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "replace_keys", "stored_top"})
+OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "replace_keys", "stages", "stored_top"})
 
 
 SELF: Final = ""
@@ -53,35 +56,42 @@ class ChangePlan:
         change: The netted change of the whole plan, for a bag apply; None if keys are replaced.
         keys: For keys to be replaced: the touched keys.
         rows: For keys to be replaced: the new rows of those keys.
+        delta: For an additive state: what is added to it.
+        quick: The same as ``change``, computed from less.
+        unless: Rows that forbid the quick way.
     """
 
     change: Plan | None = None
     keys: Plan | None = None
     rows: Plan | None = None
-
-    @property
-    def roots(self) -> tuple[Plan, ...]:
-        """What must be evaluated."""
-        return tuple(p for p in (self.change, self.keys, self.rows) if p is not None)
+    delta: Plan | None = None
+    quick: Plan | None = None
+    unless: Plan | None = None
 
 
 @dataclass(slots=True)
 class Program:
-    """A plan ready to be refreshed."""
+    """A plan ready to be refreshed.
+
+    Attributes:
+        plan: What the table holds, over sources and stages.
+        stage: What this is the program of, if it is a stage's.
+        stages: The programs of the stages it reads, each after those that it reads itself.
+        whole: What the table holds, over sources alone.
+    """
 
     plan: Plan
     disable: frozenset[str] = frozenset()
     keyed: Keyed | None = None
+    stage: Stage | None = None
+    stages: tuple[Program, ...] = ()
+    whole: Plan = field(default_factory=lambda: Empty(()))
     _derived: dict[tuple[frozenset[str], frozenset[str]], ChangePlan] = field(default_factory=dict)
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:
-        """The columns read of each source; a source read twice counts both."""
-        found: dict[str, dict[str, None]] = {}
-        for node in walk(self.plan):
-            if isinstance(node, Scan):
-                found.setdefault(node.source, {}).update((c.name, None) for c in node.base)
-        return {source: tuple(names) for source, names in found.items()}
+        """The columns read of each source and stage; a source read twice counts both."""
+        return columns_read(self.plan)
 
     def derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
         """Give the change plan for a set of changed sources; derived once."""
@@ -91,9 +101,16 @@ class Program:
         return self._derived[key]
 
     def _derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
-        of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only)
+        of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only, often_read=often_read(self.plan))
+        if self.stage is not None and self.stage.sums is not None and self.stage.child is not None:
+            return ChangePlan(delta=self._improve(state_change(self.stage.sums, of.change(self.stage.child))))
         if self.keyed is None and "stored_top" not in self.disable and is_whole(self.plan):
-            return ChangePlan(change=self._improve(net(difference(self.plan, Scan(SELF, self.plan.columns)))))
+            stored = Scan(SELF, self.plan.columns)
+            change = self._improve(net(difference(self.plan, stored)))
+            if not can_use_stored(self.plan):
+                return ChangePlan(change=change)
+            unless, quick = from_stored(self.plan, of, stored)
+            return ChangePlan(change=change, quick=self._improve(quick), unless=self._improve(unless))
         if self.keyed is None:
             return ChangePlan(change=self._improve(net(of.change(self.plan))))
         aggregate = self.keyed.aggregate
@@ -113,13 +130,33 @@ class Program:
         return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
 
-def compile_plan(plan: Plan, disable: frozenset[str] = frozenset()) -> Program:
-    """Run the passes and choose how changes are applied."""
+def columns_read(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Name the columns that a plan reads of each source."""
+    found: dict[str, dict[str, None]] = {}
+    for node in walk(plan):
+        if isinstance(node, Scan):
+            found.setdefault(node.source, {}).update((c.name, None) for c in node.base)
+    return {source: tuple(names) for source, names in found.items()}
+
+
+def compile_plan(plan: Plan, disable: frozenset[str] = frozenset(), without: Collection[str] = ()) -> Program:
+    """Run the passes, cut the plan into stages and choose how changes are applied.
+
+    Args:
+        plan: The lifted plan.
+        disable: Names of optimisations to leave out.
+        without: Names of stages to leave out.
+    """
     for name, rewrite in PASSES.items():
         if name not in disable:
             plan = rewrite(plan)
+    top, stages = (plan, ()) if "stages" in disable else cut(plan, without)
+    return replace(_program(top, disable), stages=tuple(_program(s.plan, disable, s) for s in stages), whole=plan)
+
+
+def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:
     keyed = None if "replace_keys" in disable and not _has_floats(plan) else find_keys(plan)
-    return Program(plan, disable, keyed)
+    return Program(plan, disable, keyed, stage)
 
 
 def _has_floats(plan: Plan) -> bool:

@@ -20,6 +20,7 @@ from trickle.algebra.plan import (
     LoopRef,
     Plan,
     Project,
+    Repeat,
     RowWise,
     Scan,
     SemiJoin,
@@ -57,7 +58,7 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
                 return Empty(node.columns)
             case Aggregate(keys=()):
                 return node
-            case Filter() | Project() | RowWise() | Expand() | Window() | TopK() | Aggregate() | When():
+            case Filter() | Project() | RowWise() | Expand() | Window() | TopK() | Aggregate() | When() | Repeat():
                 return Empty(node.columns) if isinstance(node.inputs[-1], Empty) else node
         return node
 

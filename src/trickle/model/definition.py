@@ -51,7 +51,12 @@ class Definition(Stored):
 
 
 class RefreshRecord(Stored):
-    """What one commit of a stream table says of itself."""
+    """What one commit of a stream table says of itself.
+
+    Attributes:
+        frontier: The version of each source, and of each stage, that the rows were computed from.
+        without: The stages that proved too big to keep.
+    """
 
     format: Literal[1] = 1
     refresh_id: str
@@ -60,3 +65,4 @@ class RefreshRecord(Stored):
     frontier: dict[str, SourceVersion]
     fingerprint: str
     started: str
+    without: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from trickle.algebra.plan import (
 from trickle.algebra.render import render
 
 if TYPE_CHECKING:
+    from trickle.compile.program import Program
     from trickle.refresh.prepare import Prepared
 
 LAWS: Final[Mapping[type[Plan], str]] = {
@@ -53,23 +54,46 @@ def _law(node: Plan) -> str:
 
 def explain_text(name: str, mode: str, prepared: Prepared) -> str:
     """Give the whole explanation."""
-    program = prepared.program
     lines = [f"Stream table {name} (mode {mode})"]
-    for source, columns in sorted(program.used.items()):
+    for source, columns in sorted(prepared.used.items()):
         lines.append(f"  reads {source}: {', '.join(columns)}")
-    lines += ["", "Plan, and the law of each node", render(program.plan, _law, 1)]
     if prepared.obstacles:
+        lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
         lines += ["", "Refreshed in full, because"]
         lines += [f"  {o}" + (f" {o.hint}" if o.hint else "") for o in prepared.obstacles]
         return "\n".join(lines)
-    change = program.derive(frozenset(prepared.sources), frozenset())
+    for part in prepared.stages:
+        stage = part.stage
+        if stage is None:
+            continue
+        kind = "the state of an additive aggregate" if stage.sums is not None else "a result that others read"
+        lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
+        lines += _changes(part)
+    lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
+    return "\n".join([*lines, *_changes(prepared.program)])
+
+
+def _changes(program: Program) -> list[str]:
+    """Show the change plan when everything that is read changed, and how its result is applied."""
+    change = program.derive(frozenset(program.used), frozenset())
+    head = "Change plan when every source changed; applied"
+    if change.delta is not None:
+        return ["", f"{head} by adding it to the state", render(change.delta, indent=1)]
+    if change.quick is not None and change.unless is not None:
+        return [
+            "",
+            f"{head} as a bag",
+            render(change.quick, indent=1),
+            "  unless there are rows in",
+            render(change.unless, indent=2),
+            "  then",
+            render(change.change or change.quick, indent=2),
+        ]
     if change.change is not None:
-        lines += ["", "Change plan when every source changed; applied as a bag", render(change.change, indent=1)]
-    elif change.keys is not None and change.rows is not None:
-        keys = ", ".join(c.name for c in program.keyed.keys) if program.keyed else ""
-        applied = (
-            f"applied by replacing rows of the touched keys ({keys})" if keys else "applied by replacing the one row"
-        )
-        lines += ["", f"Change plan when every source changed; {applied}", "  touched:", render(change.keys, indent=2)]
-        lines += ["  new rows:", render(change.rows, indent=2)]
-    return "\n".join(lines)
+        return ["", f"{head} as a bag", render(change.change, indent=1)]
+    if change.keys is None or change.rows is None:
+        return []
+    keys = ", ".join(c.name for c in program.keyed.keys) if program.keyed else ""
+    how = f"by replacing rows of the touched keys ({keys})" if keys else "by replacing the one row"
+    touched = ["", f"{head} {how}", "  touched:", render(change.keys, indent=2)]
+    return [*touched, "  new rows:", render(change.rows, indent=2)]

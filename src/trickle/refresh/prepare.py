@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trickle.catalyst.determinism import fix_order
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lift import Lift
-from trickle.compile.program import Program, compile_plan
+from trickle.compile.program import Program, columns_read, compile_plan
 from trickle.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class Prepared:
         names: The result's column names, as the query gives them.
         fingerprint: Of the query and the views it reads; another one means another result.
         analysed: The query as Spark analysed it, to be run as it is if there are obstacles.
+        without: The stages that were left out because they are too big.
     """
 
     program: Program
@@ -40,6 +41,23 @@ class Prepared:
     names: tuple[str, ...]
     fingerprint: str
     analysed: Any
+    without: tuple[str, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Program, ...]:
+        """The stages to refresh first."""
+        return self.program.stages
+
+    @property
+    def used(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns that the query reads of each source."""
+        return columns_read(self.program.whole)
+
+    def of_stage(self, program: Program, sources: Mapping[str, SourceTable]) -> Prepared:
+        """Give one of its stages, made ready by itself."""
+        read = {name: sources[name] for name in program.used}
+        names = tuple(c.name for c in program.plan.columns)
+        return replace(self, program=program, sources=read, names=names)
 
 
 def prepare(
@@ -50,8 +68,12 @@ def prepare(
     resolve_leaf: Callable[[Any], SourceTable | None],
     disable: frozenset[str] = frozenset(),
     fingerprint: str = "",
+    without: Collection[str] = (),
 ) -> Prepared:
-    """Optimise, lift and compile an analysed query; without a session it is taken as optimised already."""
+    """Optimise, lift and compile an analysed query; without a session it is taken as optimised already.
+
+    ``disable`` names optimisations, ``without`` names stages that are not to be.
+    """
     obstacles = frontend.obstacles(analysed)
     for obstacle in obstacles:
         if obstacle.code == "STREAMING_SOURCE":
@@ -60,11 +82,12 @@ def prepare(
     plan = lift.plan(analysed if session is None else frontend.optimise(session, analysed))
     plan = fix_order(plan, jvm, lift)
     return Prepared(
-        compile_plan(plan, disable),
+        compile_plan(plan, disable | {"stages"} if obstacles or lift.obstacles else disable, without),
         lift.sources,
         (*obstacles, *lift.obstacles),
         frontend.is_time_dependent(obstacles),
         tuple(a.name() for a in items(analysed.output())),
         fingerprint,
         analysed,
+        tuple(without),
     )

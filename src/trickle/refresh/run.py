@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
 from trickle.compile.program import SELF
+from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.definition import RefreshRecord, SourceVersion
@@ -31,10 +32,15 @@ if TYPE_CHECKING:
     from trickle.compile.program import ChangePlan
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
-    from trickle.tables.contract import Applied, SourceTable, Span, TargetState, TargetTable
+    from trickle.tables.contract import Applied, SourceTable, Span, StageStore, TargetState, TargetTable
 
 
 logger = logging.getLogger("trickle")
+
+MOST_STAGE_ROWS: Final = 1_000_000
+"""A stage with more rows is not kept: finding and rewriting its rows costs more than recomputing them by key."""
+
+_LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
 
 
 @dataclass(slots=True)
@@ -59,18 +65,45 @@ class Stopwatch:
         return time.perf_counter() - self.started
 
 
+class StageTooBigError(Exception):
+    """A stage has so many rows that keeping it costs more than it saves."""
+
+    def __init__(self, name: str) -> None:
+        """Name the stage."""
+        super().__init__(name)
+        self.name = name
+
+
 @dataclass(slots=True)
 class Refresh:
-    """A refresh of one stream table to one frontier."""
+    """A refresh of one stream table, or of one of its stages, to one frontier."""
 
     jvm: Jvm
     prepared: Prepared
     target: TargetTable
     mode: Mode
+    stages: StageStore | None = None
     watch: Stopwatch = field(default_factory=Stopwatch)
+    sources: dict[str, SourceTable] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
 
-    def run(self, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+    def __post_init__(self) -> None:
+        """Begin with the sources; stages join them as they are refreshed."""
+        self.sources = dict(self.prepared.sources)
+
+    def run(
+        self,
+        *,
+        full: bool = False,
+        at: Mapping[str, int] | None = None,
+        goal: Mapping[str, SourceVersion] | None = None,
+    ) -> RefreshReport:
         """Bring the table to the sources' newest versions, or to those given.
+
+        Args:
+            full: Recompute all rows, and the state of every stage.
+            at: Versions of sources to go to; the others go to their newest.
+            goal: For a stage: the versions chosen already.
 
         Raises:
             SourceError: In mode ``differential``, a source's history is gone or altered; or a version asked for does not exist.
@@ -80,28 +113,61 @@ class Refresh:
             state = self.target.state()
             # A full refresh needs no record, so it also repairs one that cannot be read.
             record = None if full else read_record(self.target.name, state)
-            goal = self._goal(at)
+            aim = dict(goal) if goal is not None else self._goal(at)
         reason = self._why_full(state, record, full=full)
+        if reason is None and record is not None and all(record.frontier.get(n) == v for n, v in aim.items()):
+            return self._report("no_data", None, None, record, state.version)
+        rebuilt = self._refresh_stages(aim, record, full=full)
+        if reason is None and record is not None:
+            reason = rebuilt
         if reason is not None or record is None:
             first = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
-            return self._full(state, goal, reason or first)
-        moved = {n: v for n, v in goal.items() if v != record.frontier[n]}
-        if not moved:
-            return self._report("no_data", None, None, record, state.version)
+            return self._full(state, aim, reason or first)
         with self.watch.step("classify"):
-            spans = {n: self._span(n, record.frontier[n], v) for n, v in moved.items()}
+            moved = [n for n in self.prepared.program.used if record.frontier[n] != aim[n]]
+            spans = {n: self._span(n, record.frontier[n], aim[n]) for n in moved}
         broken = next((s.broken for s in spans.values() if s.broken is not None), None)
         if broken is not None:
             if self.mode == "differential":
                 hint = broken.hint or "Call refresh(full=True) once; refreshes after it are differential again."
                 raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
-            return self._full(state, goal, broken)
+            return self._full(state, aim, broken)
         try:
-            return self._differential(state, record, goal, spans)
+            return self._differential(state, record, aim, spans)
         except StateError as error:
             if error.code != codes.STATE_MISMATCH or self.mode == "differential":
                 raise
-            return self._full(state, goal, Reason(error.code, error.message))
+            return self._full(state, aim, Reason(error.code, error.message))
+
+    # -- stages
+
+    def _refresh_stages(
+        self, goal: dict[str, SourceVersion], record: RefreshRecord | None, *, full: bool
+    ) -> Reason | None:
+        """Refresh what the table stands on, and add the stages' versions to the goal; tells why one was recomputed."""
+        rebuilt = None
+        for program in self.prepared.stages:
+            if self.stages is None or program.stage is None:
+                message = "a plan with stages needs a place for them"
+                raise AssertionError(message)
+            name = program.stage.name
+            like = Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame(program.plan)
+            with self.watch.step("look"):
+                target, self.sources[name] = self.stages.open(name, like)
+                lost = record is not None and target.state().record is None
+            if lost and self.mode == "differential":
+                text = f"stream table '{self.target.name}': {_LOST_STATE.text}."
+                raise StateError(_LOST_STATE.code, text, hint="Call refresh(full=True) once.")
+            unit = self.prepared.of_stage(program, self.sources)
+            stage = Refresh(self.jvm, unit, target, self.mode, watch=self.watch)
+            report = stage.run(full=full, goal={n: goal[n] for n in program.used})
+            if report.mode == "full":
+                rebuilt = rebuilt or (_LOST_STATE if lost else report.reason)
+                if report.rows_inserted > MOST_STAGE_ROWS:
+                    raise StageTooBigError(name)
+            self.changed.update(stage.changed)
+            goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
+        return rebuilt
 
     # -- choosing
 
@@ -152,8 +218,10 @@ class Refresh:
             return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
         if record.fingerprint != self.prepared.fingerprint:
             return Reason(codes.DEFINITION_CHANGED, "a view in the query was redefined since the last refresh")
-        if set(record.frontier) != set(self.prepared.sources):
+        if {n for n in record.frontier if not is_stage(n)} != {n for n in self.prepared.sources if not is_stage(n)}:
             return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")
+        if any(is_stage(n) and n not in record.frontier for n in self.prepared.program.used):
+            return _LOST_STATE
         return None
 
     def _span(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
@@ -162,19 +230,25 @@ class Refresh:
         if old.identity != new.identity:
             text = f"source '{name}' was dropped and made anew since version {old.version}"
             return SourceSpan(old.version, new.version, broken=Reason(codes.SOURCE_REPLACED, text))
-        return self.prepared.sources[name].classify(old.version, new.version, self.prepared.program.used[name])
+        return self.sources[name].classify(old.version, new.version, self.prepared.program.used[name])
 
     # -- doing
 
     def _full(self, state: TargetState, goal: Mapping[str, SourceVersion], reason: Reason) -> RefreshReport:
-        if reason.code not in (codes.REQUESTED, codes.MODE_FULL):
+        if reason.code not in (codes.REQUESTED, codes.MODE_FULL, codes.FIRST_REFRESH):
             logger.warning("stream table %s is refreshed in full: %s", self.target.name, reason)
         new = new_record("full", reason, goal, self.prepared)
         with self.watch.step("plan"):
-            rows = self._named(full_rows(self.jvm, self.prepared, goal))
+            rows = self._named(self._all_rows(goal))
         with self.watch.step("write"):
             applied = self.target.overwrite(rows, new.model_dump_json(), state)
         return self._report("full", reason, applied, new, applied.version)
+
+    def _all_rows(self, goal: Mapping[str, SourceVersion]) -> DataFrame:
+        """Give the rows at a frontier. A query that is only ever recomputed runs as Spark has it."""
+        if self.prepared.obstacles:
+            return self.jvm.frame(self.prepared.analysed)
+        return Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame(self.prepared.program.plan)
 
     def _differential(
         self,
@@ -192,6 +266,7 @@ class Refresh:
             evaluation = Evaluation(self.jvm, self._snapshots(record.frontier, goal), {}, local=local)
             evaluation.changes = {n: self._changes(evaluation, n, s) for n, s in live.items()}
         changed = {n: r.count for n, r in evaluation.changes.items()}
+        self.changed.update((n, count) for n, count in changed.items() if not is_stage(n))
         touched = frozenset(n for n, count in changed.items() if count)
         try:
             applied = None
@@ -205,12 +280,12 @@ class Refresh:
                     applied = self.target.touch(new.model_dump_json(), state)
         finally:
             evaluation.release()
-        return self._report("differential", None, applied, new, applied.version, changed)
+        return self._report("differential", None, applied, new, applied.version)
 
     def _changes(self, evaluation: Evaluation, name: str, span: Span) -> Rows:
         """Read a source's change once, only the used columns, netted."""
         used = self.prepared.program.used[name]
-        frame = self.prepared.sources[name].changes(span, used)
+        frame = self.sources[name].changes(span, used)
         if evaluation.local:
             # Few rows: one partition sums their weights without a shuffle.
             frame = frame.coalesce(1)
@@ -227,9 +302,18 @@ class Refresh:
     ) -> Applied | None:
         """Compute and commit; None if nothing of it reaches the table."""
         text = record.model_dump_json()
+        stage = self.prepared.program.stage
+        if plan.delta is not None and stage is not None and stage.sums is not None:
+            with self.watch.step("compute"):
+                delta = evaluation.rows(plan.delta)
+            if delta is None or not delta.count:
+                return None
+            with self.watch.step("commit"):
+                keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
+                return self.target.accumulate(self._named(delta.frame), keys, text, state, count)
         if plan.change is not None:
             with self.watch.step("compute"):
-                rows = evaluation.rows(plan.change)
+                rows = evaluation.rows(self._quickest(evaluation, plan.change, plan))
             if rows is None or not rows.count:
                 return None
             with self.watch.step("commit"):
@@ -252,6 +336,12 @@ class Refresh:
             gone = self._gone(keys.frame, frame, names)
             return self.target.replace_keys(frame, gone, names, text, state)
 
+    def _quickest(self, evaluation: Evaluation, change: Plan, plan: ChangePlan) -> Plan:
+        if plan.quick is None or plan.unless is None:
+            return change
+        against = evaluation.rows(plan.unless)
+        return change if against is not None and against.count else plan.quick
+
     def _gone(self, keys: DataFrame, rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
         """Give the touched keys that have no row any more."""
         if not names:
@@ -270,8 +360,8 @@ class Refresh:
             if scan.source == SELF:
                 return self.target.frame().toDF(*(c.name for c in scan.base))
             at = old if scan.at == "old" else new
-            source = self.prepared.sources[scan.source]
-            return source.snapshot(at[scan.source].version, self.prepared.program.used[scan.source])
+            source = self.sources[scan.source]
+            return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
 
         return snapshot
 
@@ -292,7 +382,6 @@ class Refresh:
         applied: Applied | None,
         record: RefreshRecord,
         version: int,
-        changed: Mapping[str, int] | None = None,
     ) -> RefreshReport:
         return RefreshReport(
             table=self.target.name,
@@ -300,11 +389,11 @@ class Refresh:
             reason=reason,
             rows_inserted=applied.rows_inserted if applied else 0,
             rows_deleted=applied.rows_deleted if applied else 0,
-            frontier={n: s.version for n, s in record.frontier.items()},
+            frontier={n: s.version for n, s in record.frontier.items() if not is_stage(n)},
             version=version,
             seconds=self.watch.seconds,
-            steps={**self.watch.steps, **(applied.steps if applied else {})},
-            changed=dict(changed or {}),
+            steps=dict(self.watch.steps),
+            changed=dict(self.changed),
         )
 
 
@@ -322,24 +411,8 @@ def new_record(
         frontier=dict(frontier),
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        without=prepared.without,
     )
-
-
-def first_refresh(jvm: Jvm, prepared: Prepared) -> tuple[DataFrame, RefreshRecord]:
-    """Give the rows and the record of a stream table that is being made."""
-    frontier = heads(prepared.sources)
-    rows = full_rows(jvm, prepared, frontier).toDF(*prepared.names)
-    reason = Reason(codes.FIRST_REFRESH, "the stream table was made")
-    return rows, new_record("full", reason, frontier, prepared)
-
-
-def heads(sources: Mapping[str, SourceTable]) -> dict[str, SourceVersion]:
-    """Give the sources' newest versions."""
-    found = {}
-    for name, source in sources.items():
-        version = source.head()
-        found[name] = SourceVersion(version=version, identity=source.identity(version))
-    return found
 
 
 def read_record(table: str, state: TargetState) -> RefreshRecord | None:
@@ -355,16 +428,16 @@ def read_record(table: str, state: TargetState) -> RefreshRecord | None:
         ) from error
 
 
-def full_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
-    """Give the query's rows at a frontier. A query that is only ever recomputed runs as Spark has it."""
+def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
+    """Give the query's rows at a frontier, from the sources alone."""
     if prepared.obstacles:
         return jvm.frame(prepared.analysed)
 
     def snapshot(scan: Scan) -> DataFrame:
         source = prepared.sources[scan.source]
-        return source.snapshot(at[scan.source].version, prepared.program.used[scan.source])
+        return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
 
-    return Evaluation(jvm, snapshot, {}).frame(prepared.program.plan)
+    return Evaluation(jvm, snapshot, {}).frame(prepared.program.whole)
 
 
 def _column_of(plan: Plan, source: str, name: str) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
 from trickle.model.report import VerifyReport
-from trickle.refresh.run import full_rows, read_record
+from trickle.refresh.run import read_record, whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,7 +33,7 @@ def verify_table(jvm: Jvm, prepared: Prepared, target: TargetTable) -> VerifyRep
     record = read_record(target.name, target.state())
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
-    expected = full_rows(jvm, prepared, record.frontier).toDF(*prepared.names)
+    expected = whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names)
     actual = target.frame()
     columns = [quote(n) for n in prepared.names]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(

@@ -70,8 +70,10 @@ class Derive:
         *,
         inserts_only: frozenset[str] = frozenset(),
         loops: frozenset[int] = frozenset(),
+        often_read: frozenset[int] = frozenset(),
     ) -> None:
-        """Start a derivation."""
+        """Start a derivation; ``often_read`` are the identities of plans that are read in several places."""
+        self._often_read = often_read
         self.changed = changed
         self.inserts_only = inserts_only
         self.loops = loops
@@ -115,6 +117,8 @@ class Derive:
         known = self._changes.get(id(plan))
         if known is None:
             known = self._rules[type(plan)](plan, self) if self.touches(plan) else Empty((*plan.columns, WEIGHT))
+            if id(plan) in self._often_read:
+                known = self.share(known)
             self._changes[id(plan)] = known
         return known
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 def change_of_inner_join(plan: Plan, of: Derive) -> Plan:
     """Meet left changes with the new right, and right changes with the old left."""
     join = cast("InnerJoin", plan)
+    change = of.change(join.right)
+    if join.small == "right":
+        # A subquery's one row: often its input changed and its value did not.
+        change = of.trigger(change)
     by_left = join_change(join, of.change(join.left), of.new(join.right))
-    by_right = join_change(join, of.old(join.left), of.change(join.right))
+    by_right = join_change(join, of.old(join.left), change)
     return total(by_left, by_right)

@@ -150,6 +150,35 @@ class TargetTable(Protocol):
         """
         ...
 
+    def accumulate(
+        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
+    ) -> Applied:
+        """Add ``delta`` (the table's columns, unique by ``keys``) to the stored rows, column by column.
+
+        A key that is not there yet comes as it is; a row whose ``count`` becomes 0 goes, except the one of a table
+        without keys.
+
+        Raises:
+            StateError: ``STATE_MISMATCH``, a count would be negative.
+        """
+        ...
+
     def touch(self, record: str, expected: TargetState) -> Applied:
         """Commit the record alone."""
+        ...
+
+
+class StageStore(Protocol):
+    """The tables behind the stages of one stream table."""
+
+    def open(self, name: str, like: DataFrame) -> tuple[TargetTable, SourceTable]:
+        """Give a stage's table, to write and to read; made empty with the columns of ``like`` if there is none."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Delete a stage's table."""
+        ...
+
+    def clean(self, name: str, version: int) -> None:
+        """Delete what only versions before this one need."""
         ...

@@ -1,8 +1,9 @@
-"""Making the Delta table of a new stream table: one commit, or nothing at all."""
+"""Making the Delta table of a new stream table: an empty one, then its rows; or nothing at all."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import ParseException, PySparkException
@@ -33,19 +34,29 @@ _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
+Fill = Callable[[DeltaTarget], object]
+
+
 def create_target(
     spark: SparkSession, name: str, rows: DataFrame, record: str, properties: Mapping[str, str] | None = None
 ) -> DeltaTarget:
-    """Make the table ``name`` with these properties, then commit the rows with the record.
+    """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
+    return make_target(spark, name, rows, lambda made: made.append(rows, record, made.state()), properties)
 
-    If it fails, neither a folder nor a catalog entry is left.
+
+def make_target(
+    spark: SparkSession, name: str, like: DataFrame, fill: Fill, properties: Mapping[str, str] | None = None
+) -> DeltaTarget:
+    """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
+
+    If either fails, neither a folder nor a catalog entry is left.
 
     Raises:
         DefinitionError: ``NAME_TAKEN``, there is a table or view of that name; ``BAD_NAME``, it cannot be one;
             ``RESERVED_COLUMN``, a column has a name that the change feed needs.
     """
     identifier = _identifier(spark, name)
-    reserved = sorted(_RESERVED & {column.lower() for column in rows.columns})
+    reserved = sorted(_RESERVED & {column.lower() for column in like.columns})
     if reserved:
         raise DefinitionError(
             "RESERVED_COLUMN",
@@ -56,31 +67,30 @@ def create_target(
         raise _taken(name)
     handle = _default_place(spark, identifier)
     fresh = handle is not None and not handle.folder_exists()
+    is_ours = False
     try:
-        return _create(spark, name, rows, record, {**TABLE_PROPERTIES, **(properties or {})})
-    except PySparkException as error:
-        if "ALREADY_EXISTS" in str(error.getCondition() or ""):
+        _make_empty(name, like, {**TABLE_PROPERTIES, **(properties or {})})
+        is_ours = True
+        target = open_target(spark, name)
+        fill(target)
+    except BaseException as error:
+        if isinstance(error, PySparkException) and "ALREADY_EXISTS" in str(error.getCondition() or ""):
             raise _taken(name) from error
-        _clean(spark, name, handle if fresh else None, record)
+        _clean(spark, name, handle if fresh else None, is_ours=is_ours)
         raise
-    except BaseException:
-        _clean(spark, name, handle if fresh else None, record)
-        raise
+    return target
 
 
-def _create(spark: SparkSession, name: str, rows: DataFrame, record: str, settings: Mapping[str, str]) -> DeltaTarget:
-    # Two commits: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta refuses files in the
-    # commit that turns on both column mapping and the change feed. A table without a record is one not yet refreshed,
-    # so a crash in between does no harm.
-    writer = rows.limit(0).writeTo(name).using("delta")
-    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(rows.schema.json()))):
+def _make_empty(name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
+    # Rows come with the next commit: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta
+    # refuses files in the commit that turns on both column mapping and the change feed. A table without a record is
+    # one not yet refreshed, so a crash in between does no harm.
+    writer = like.limit(0).writeTo(name).using("delta")
+    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json()))):
         settings = {**settings, "delta.columnMapping.mode": "name"}
     for key, value in settings.items():
         writer = writer.tableProperty(key, value)
     writer.create()
-    target = open_target(spark, name)
-    target.append(rows, record, target.state())
-    return target
 
 
 def open_target(spark: SparkSession, name: str) -> DeltaTarget:
@@ -114,13 +124,12 @@ def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
     return DeltaHandle(spark, str(jvm.org.apache.hadoop.fs.Path(uri).toString()))
 
 
-def _clean(spark: SparkSession, name: str, place: DeltaHandle | None, record: str) -> None:
+def _clean(spark: SparkSession, name: str, place: DeltaHandle | None, *, is_ours: bool) -> None:
     """Take away what a failed creation left, unless another process made a table there meanwhile."""
     if place is None or not place.folder_exists():
         return
     if place.head()[0] >= 0:
-        state = DeltaTarget(spark, name, place.location).state()
-        if state.record not in (None, record):
+        if not is_ours:
             return
         spark.sql(f"DROP TABLE IF EXISTS {name}")
     place.delete_folder()

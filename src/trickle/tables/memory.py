@@ -135,6 +135,7 @@ class MemoryTarget:
         self._record_version = -1
         self._version = 0
         self._foreign: tuple[str, ...] = ()
+        self.mirror: MemorySource | None = None
 
     def rows(self) -> list[Row]:
         """Give the rows, in no order."""
@@ -193,6 +194,29 @@ class MemoryTarget:
                 kept.append(row)
         return self._commit([*kept, *new.values()], deleted, len(new), record, expected)
 
+    def accumulate(
+        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
+    ) -> Applied:
+        """Add ``delta`` to the stored rows, column by column."""
+        names = self.schema.names
+        places = [names.index(name) for name in keys]
+        counted = names.index(count)
+        state = {row_key([row[p] for p in places]): row for row in self._rows}
+        inserted = deleted = 0
+        for row in _collect(delta):
+            key = row_key([row[p] for p in places])
+            old = state.pop(key, None)
+            new = row if old is None else [v if p in places else old[p] + v for p, v in enumerate(row)]
+            if new[counted] < 0:
+                raise StateError(STATE_MISMATCH, f"{self.name} would count {new[counted]} rows of {key}.")
+            keeps = bool(new[counted]) or not keys
+            if keeps:
+                state[key] = new
+            same = old is not None and keeps and row_key(old) == row_key(new)
+            inserted += keeps and not same
+            deleted += old is not None and not same
+        return self._commit(list(state.values()), deleted, inserted, record, expected)
+
     def touch(self, record: str, expected: TargetState) -> Applied:
         """Commit the record alone."""
         return self._commit(self._rows, 0, 0, record, expected)
@@ -210,10 +234,41 @@ class MemoryTarget:
             raise ConflictError(
                 "CONCURRENT_REFRESH", f"{self.name} was changed meanwhile.", hint="Refresh again: it starts anew."
             )
+        if self.mirror is not None:
+            self.mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
         self._rows = rows
         self._version += 1
         self._record, self._record_version, self._foreign = record, self._version, ()
         return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
+
+
+class MemoryStages:
+    """The stages of one stream table in memory: each a target whose commits a source repeats."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Start with none."""
+        self.spark = spark
+        self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
+
+    def open(self, name: str, like: DataFrame) -> tuple[MemoryTarget, MemorySource]:
+        """Give a stage's table, to write and to read; made empty if there is none."""
+        if name not in self._known:
+            target, source = (make(self.spark, name, nullable(like)) for make in (MemoryTarget, MemorySource))
+            target.mirror = source
+            self._known[name] = target, source
+        return self._known[name]
+
+    def forget(self, name: str) -> None:
+        """Delete a stage's table."""
+        self._known.pop(name, None)
+
+    def clean(self, name: str, version: int) -> None:
+        """Keep all versions: there is no storage to spare."""
+
+
+def nullable(frame: DataFrame) -> StructType:
+    """Give the columns of a DataFrame, all nullable: rows to come may have NULLs where these have none."""
+    return StructType([StructField(f.name, f.dataType) for f in frame.schema.fields])
 
 
 def _collect(frame: DataFrame) -> list[Row]:

@@ -24,6 +24,7 @@ from trickle.algebra.plan import (
     OuterJoin,
     Plan,
     Project,
+    Repeat,
     Scan,
     SemiJoin,
     Shared,
@@ -69,7 +70,12 @@ _SCALARS: Final[Mapping[str, Callable[..., Any]]] = {
     "=": lambda a, b: None if a is None or b is None else a == b,
     "<=>": lambda a, b: a == b,
     ">": lambda a, b: None if a is None or b is None else a > b,
+    "<": lambda a, b: None if a is None or b is None else a < b,
     "!": lambda a: None if a is None else not a,
+    "if": lambda a, b, c: b if a is True else c,
+    "negative": lambda a: None if a is None else -a,
+    "coalesce": lambda *values: next((v for v in values if v is not None), None),
+    "isnotnull": lambda a: a is not None,
 }
 _AGGREGATES: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
     "count": len,
@@ -163,11 +169,19 @@ def _aggregate(plan: Aggregate, database: Database, loops: Mapping[int, Bag]) ->
         if expr in plan.keys:
             return key[plan.keys.index(expr)]
         if isinstance(expr, Call) and expr.name in _AGGREGATES:
-            values = [_value(expr.args[0], env) for env in rows]
+            passing = [env for env in rows if expr.where is None or _value(expr.where, env) is True]
+            values = [_value(expr.args[0], env) for env in passing]
             return _AGGREGATES[expr.name]([v for v in values if v is not None])
         return _value(expr, {})
 
     return _bag(plan, (({o.column.id: output(o.expr, k, rows) for o in plan.outputs}, 1) for k, rows in groups.items()))
+
+
+def _repeat(plan: Repeat, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    result: Bag = Counter()
+    for row, count in evaluate(plan.child, database, loops).items():
+        result[(*row[:-1], 1 if row[-1] > 0 else -1)] += count * abs(row[-1])
+    return +result
 
 
 def _union(plan: Union, database: Database, loops: Mapping[int, Bag]) -> Bag:
@@ -217,6 +231,7 @@ _EVALUATORS: Final[Mapping[type[Plan], Callable[..., Bag]]] = {
     OuterJoin: _outer,
     SemiJoin: _semi,
     Aggregate: _aggregate,
+    Repeat: _repeat,
     Union: _union,
     TopK: _top_k,
     Loop: _loop,

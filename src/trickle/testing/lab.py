@@ -18,8 +18,8 @@ from trickle.catalyst.jvm import Jvm
 from trickle.errors import DefinitionError
 from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
-from trickle.refresh.run import Refresh, first_refresh, full_rows, read_record
-from trickle.tables.memory import MemorySource, MemoryTarget
+from trickle.refresh.run import Refresh, read_record, whole_rows
+from trickle.tables.memory import MemorySource, MemoryStages, MemoryTarget, nullable
 from trickle.tables.rows import row_key
 
 if TYPE_CHECKING:
@@ -60,8 +60,6 @@ class Lab:
 
     def define(self, query: str | DataFrame, *, mode: Mode = "differential") -> Prepared:
         """Compile a query and fill the stream table."""
-        from pyspark.sql.types import StructField, StructType
-
         session = self._frontend.session(
             self._frontend.settings(), self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
         )
@@ -70,16 +68,16 @@ class Lab:
         check_columns(analysed)
         self.prepared = prepare(self._jvm, self._frontend, session, analysed, self._source_of_leaf, self.disable)
         self.mode: Mode = mode
-        rows, record = first_refresh(self._jvm, self.prepared)
-        schema = StructType([StructField(f.name, f.dataType) for f in rows.schema.fields])
-        self.target = MemoryTarget(self.spark, "lab", schema)
-        self.target.overwrite(rows, record.model_dump_json(), self.target.state())
+        like = self._jvm.frame(analysed).toDF(*self.prepared.names)
+        self.target = MemoryTarget(self.spark, "lab", nullable(like))
+        self.stages = MemoryStages(self.spark)
+        self.refresh()
         return self.prepared
 
     def refresh(self) -> RefreshReport:
         """Refresh the stream table."""
         prepared, target = self._defined()
-        return Refresh(self._jvm, prepared, target, self.mode).run()
+        return Refresh(self._jvm, prepared, target, self.mode, self.stages).run()
 
     def differences(self) -> tuple[list[Any], list[Any]]:
         """Give the rows that are missing and the rows too many, against a recompute; both empty if all is well."""
@@ -88,7 +86,7 @@ class Lab:
         if record is None:
             message = "the stream table has no record"
             raise AssertionError(message)
-        frame = full_rows(self._jvm, prepared, record.frontier)
+        frame = whole_rows(self._jvm, prepared, record.frontier)
         expected = Counter(row_key(tuple(r)) for r in frame.collect())
         actual = Counter(row_key(r) for r in target.rows())
         return list((expected - actual).elements()), list((actual - expected).elements())

@@ -1,0 +1,124 @@
+"""The additive form of an aggregate: which functions are sums over rows, and how their values follow from the sums.
+
+    count(*), count(x)      number of rows (that have x)
+    sum(x)                  sum of x, number of rows that have x; NULL if there are none
+    avg(x)                  the same, divided as Spark divides
+    GROUP BY alone          number of rows
+
+Whole numbers and decimals only: a sum of doubles that is added to and taken from again drifts. An aggregate with any other
+function has no additive form and is recomputed by key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
+from trickle.algebra.plan import Sums, Term
+from trickle.catalyst.jvm import items
+
+if TYPE_CHECKING:
+    from trickle.catalyst.lift import Lift
+
+_WHOLE: Final = frozenset({"ByteType$", "ShortType$", "IntegerType$", "LongType$"})
+_MOST_DIGITS: Final = 38
+_DOUBLE: Final = new_column("double", "double")
+
+
+def additive_form(lift: Lift, node: Any) -> Sums | None:
+    """Give the additive form of a Catalyst aggregate, None if some function or key has none."""
+    parts = lift.jvm.singleton("org.apache.spark.sql.catalyst.planning.PhysicalAggregation").unapply(node)
+    if parts.isEmpty():
+        return None
+    grouping, functions, results = parts.get()._1(), parts.get()._2(), parts.get()._3()
+    state = _State(lift)
+    named = [lift.output(g) for g in items(grouping)]
+    if any("collate" in o.column.type or not o.column.orderable for o in named):
+        return None
+    values = []
+    for function in items(functions):
+        value = state.value(function)
+        if value is None:
+            return None
+        values.append(Output(lift.column(function.resultAttribute()), value))
+    keys = tuple(Output(state.column(f"k{i}", o.column.handle.dataType()), o.expr) for i, o in enumerate(named))
+    handed_on = (Output(o.column, Col(k.column)) for o, k in zip(named, keys, strict=True))
+    return Sums(keys, tuple(state.terms), (*handed_on, *values), lift.outputs(results))
+
+
+class _State:
+    """The columns of a state as functions ask for them."""
+
+    def __init__(self, lift: Lift) -> None:
+        self.lift = lift
+        self.jvm = lift.jvm
+        self._long = self.jvm.singleton("org.apache.spark.sql.types.LongType")
+        self._counts: dict[str, Column] = {}
+        self.terms: list[Term] = [Term(self.column("n", self._long))]
+
+    def column(self, name: str, data_type: Any) -> Column:
+        """Make a column of the state."""
+        return self.lift.column(self.jvm.attribute(name, data_type))
+
+    def value(self, expression: Any) -> Expr | None:
+        """Give the value of an aggregate function over the state, adding the terms it needs; None if it has no sum."""
+        if expression.isDistinct():
+            return None
+        function = expression.aggregateFunction()
+        where = [expression.filter().get()] if expression.filter().isDefined() else []
+        match self.jvm.name(function):
+            case "Count":
+                return Col(self._count(where, list(items(function.children()))))
+            case "Sum":
+                return self._sum(function, where)
+            case "Average":
+                return self._average(function, where)
+        return None
+
+    def _count(self, where: list[Any], present: list[Any]) -> Column:
+        """Count the rows that pass and have all of some values."""
+        conditions = [*where, *(self.jvm.call("isnotnull", [v]) for v in present if v.nullable())]
+        if not conditions:
+            return self.terms[0].column
+        text = " AND ".join(str(c.canonicalized().toString()) for c in conditions)
+        if text not in self._counts:
+            column = self.column(f"n{len(self.terms)}", self._long)
+            self._counts[text] = column
+            self.terms.append(Term(column, None, tuple(self.lift.expr(c) for c in conditions)))
+        return self._counts[text]
+
+    def _add(self, value: Any, data_type: Any, where: list[Any]) -> Column:
+        column = self.column(f"s{len(self.terms)}", data_type)
+        self.terms.append(Term(column, self.lift.expr(value), tuple(self.lift.expr(c) for c in where)))
+        return column
+
+    def _sum(self, function: Any, where: list[Any]) -> Expr | None:
+        result = function.dataType()
+        if not self._is_exact(result) or str(function.evalContext().evalMode().toString()) == "TRY":
+            return None
+        column = self._add(function.child(), result, where)
+        count = self._count(where, [function.child()])
+        return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=column), Col(column)))
+
+    def _average(self, function: Any, where: list[Any]) -> Expr | None:
+        value = function.child()
+        count = self._count(where, [value])
+        if self.jvm.name(value.dataType()) in _WHOLE - {"LongType$"}:
+            # Spark sums whole numbers as doubles here, which is exact as long as the sum is: so is this.
+            column = self._add(value, self._long, where)
+            quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
+            return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
+        buffer = list(items(function.aggBufferAttributes()))
+        if self.jvm.name(value.dataType()) != "DecimalType" or not self._is_exact(buffer[0].dataType()):
+            return None
+        column = self._add(value, buffer[0].dataType(), where)
+        renaming = [(buffer[0], column.handle), (buffer[1], count.handle)]
+        (final,) = self.jvm.rename([function.evaluateExpression()], renaming)
+        lifted = self.lift.expr(final)
+        return lifted if isinstance(lifted, Opaque) else None
+
+    def _is_exact(self, data_type: Any) -> bool:
+        """Tell whether sums of this type neither round nor lose digits."""
+        if self.jvm.name(data_type) == "DecimalType":
+            return int(data_type.precision()) < _MOST_DIGITS
+        return self.jvm.name(data_type) == "LongType$"
