@@ -213,7 +213,10 @@ class Trickle:
     def verify(self, name: str) -> VerifyReport:
         """Compare a stream table, row for row with multiplicities, with its query at the same source versions."""
         table = self._get(name)
-        return verify_table(self._jvm, table.prepared, table.target)
+        as_spark = None
+        if table.definition.query is not None:
+            as_spark = lambda: self._jvm.frame(self._analyse(table.definition, table.session))  # noqa: E731
+        return verify_table(self._jvm, table.prepared, table.target, as_spark)
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""

@@ -49,7 +49,12 @@ def elsewhere(spark: SparkSession, warehouse_folder: Path) -> Iterator[Callable[
 
 @pytest.fixture(autouse=True)
 def clean(spark: SparkSession) -> Iterator[None]:
+    drop_all(spark)
     yield
+    drop_all(spark)
+
+
+def drop_all(spark: SparkSession) -> None:
     sync(spark)
     for name in ("orders", "folded", "kept", "plain", "view_of_kept"):
         kind = "VIEW" if name.startswith("view") else "TABLE"

@@ -19,6 +19,7 @@ from trickle.compile.prune import prune
 from trickle.errors import SourceError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.catalyst.jvm import Jvm
@@ -132,6 +133,11 @@ class Evaluation:
             return self.snapshot(node)
         message = f"no rows are known for {node}"
         raise TypeError(message)
+
+
+def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:
+    """Give rows that the driver has read as a local relation."""
+    return Rows(jvm.spark.createDataFrame(table), table.num_rows)
 
 
 def collect(jvm: Jvm, frame: DataFrame) -> Rows:

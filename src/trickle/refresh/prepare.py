@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from trickle.algebra.plan import TopK
+from trickle.algebra.walk import walk
 from trickle.catalyst.determinism import fix_order
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lift import Lift
@@ -32,6 +34,7 @@ class Prepared:
         fingerprint: Of the query and the views it reads; another one means another result.
         analysed: The query as Spark analysed it, to be run as it is if there are obstacles.
         without: The stages that were left out because they are too big.
+        has_one_answer: False if Spark may answer in several ways (ties in an order), of which Trickle takes one.
     """
 
     program: Program
@@ -42,6 +45,7 @@ class Prepared:
     fingerprint: str
     analysed: Any
     without: tuple[str, ...] = ()
+    has_one_answer: bool = True
 
     @property
     def stages(self) -> tuple[Program, ...]:
@@ -80,9 +84,9 @@ def prepare(
             raise DefinitionError(obstacle.code, obstacle.text, hint=obstacle.hint)
     lift = Lift(jvm, resolve_leaf, frontend.recursion_limit(session))
     plan = lift.plan(analysed if session is None else frontend.optimise(session, analysed))
-    plan = fix_order(plan, jvm, lift)
+    ordered = fix_order(plan, jvm, lift)
     return Prepared(
-        compile_plan(plan, disable | {"stages"} if obstacles or lift.obstacles else disable, without),
+        compile_plan(ordered, disable | {"stages"} if obstacles or lift.obstacles else disable, without),
         lift.sources,
         (*obstacles, *lift.obstacles),
         frontend.is_time_dependent(obstacles),
@@ -90,4 +94,5 @@ def prepare(
         fingerprint,
         analysed,
         tuple(without),
+        ordered is plan and not any(isinstance(p, TopK) for p in walk(plan)),
     )

@@ -18,10 +18,10 @@ from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.definition import RefreshRecord, SourceVersion
-from trickle.model.names import quote, short_name
+from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
-from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows
+from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows, from_arrow
 from trickle.rules.derive import net
 
 if TYPE_CHECKING:
@@ -285,6 +285,9 @@ class Refresh:
     def _changes(self, evaluation: Evaluation, name: str, span: Span) -> Rows:
         """Read a source's change once, only the used columns, netted."""
         used = self.prepared.program.used[name]
+        small = self.sources[name].small_changes(span, used)
+        if small is not None:
+            return from_arrow(self.jvm, small)
         frame = self.sources[name].changes(span, used)
         if evaluation.local:
             # Few rows: one partition sums their weights without a shuffle.
@@ -302,56 +305,56 @@ class Refresh:
     ) -> Applied | None:
         """Compute and commit; None if nothing of it reaches the table."""
         text = record.model_dump_json()
-        stage = self.prepared.program.stage
-        if plan.delta is not None and stage is not None and stage.sums is not None:
-            with self.watch.step("compute"):
-                delta = evaluation.rows(plan.delta)
-            if delta is None or not delta.count:
-                return None
-            with self.watch.step("commit"):
-                keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
-                return self.target.accumulate(self._named(delta.frame), keys, text, state, count)
-        if plan.change is not None:
-            with self.watch.step("compute"):
-                rows = evaluation.rows(self._quickest(evaluation, plan.change, plan))
-            if rows is None or not rows.count:
-                return None
-            with self.watch.step("commit"):
-                return self.target.apply_bag(self._named(rows.frame), text, state)
-        keyed = self.prepared.program.keyed
-        if plan.keys is None or plan.rows is None or keyed is None:
-            message = "a change plan replaces keys or has a change"
+        if plan.delta is not None:
+            return self._add(evaluation, plan.delta, text, state)
+        if plan.keys is not None and plan.rows is not None:
+            return self._replace(evaluation, plan.keys, plan.rows, text, state)
+        if plan.change is None:
+            message = "a change plan adds to a state, replaces keys, or has a change"
             raise AssertionError(message)
         with self.watch.step("compute"):
-            keys = evaluation.rows(plan.keys)
+            rows = evaluation.rows(self._quickest(evaluation, plan.change, plan))
+        if rows is None or not rows.count:
+            return None
+        with self.watch.step("commit"):
+            return self.target.apply_bag(self._named(rows.frame), text, state)
+
+    def _add(self, evaluation: Evaluation, plan: Plan, record: str, state: TargetState) -> Applied | None:
+        stage = self.prepared.program.stage
+        if stage is None or stage.sums is None:
+            message = "only the state of an additive aggregate is added to"
+            raise AssertionError(message)
+        with self.watch.step("compute"):
+            delta = evaluation.rows(plan)
+        if delta is None or not delta.count:
+            return None
+        keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
+        with self.watch.step("commit"):
+            return self.target.accumulate(self._named(delta.frame), keys, record, state, count)
+
+    def _replace(
+        self, evaluation: Evaluation, touched: Plan, new: Plan, record: str, state: TargetState
+    ) -> Applied | None:
+        keyed = self.prepared.program.keyed
+        if keyed is None:
+            message = "rows without a key cannot be replaced"
+            raise AssertionError(message)
+        with self.watch.step("compute"):
+            keys = evaluation.rows(touched)
             if keys is None or not keys.count:
                 return None
-            rows = evaluation.rows(plan.rows)
-            frame = evaluation.frame(self.prepared.program.plan) if rows is None else rows.frame
-            if rows is None:
-                frame = frame.limit(0)
+            rows = evaluation.rows(new)
+            frame = evaluation.frame(self.prepared.program.plan).limit(0) if rows is None else rows.frame
+        names = tuple(self._names()[c.id] for c in keyed.keys)
         with self.watch.step("commit"):
-            names = tuple(self._names()[c.id] for c in keyed.keys)
-            frame = self._named(frame)
-            gone = self._gone(keys.frame, frame, names)
-            return self.target.replace_keys(frame, gone, names, text, state)
+            keys_named = keys.frame.toDF(*names) if names else keys.frame.limit(0).select()
+            return self.target.replace_keys(self._named(frame), keys_named, names, record, state)
 
     def _quickest(self, evaluation: Evaluation, change: Plan, plan: ChangePlan) -> Plan:
         if plan.quick is None or plan.unless is None:
             return change
         against = evaluation.rows(plan.unless)
         return change if against is not None and against.count else plan.quick
-
-    def _gone(self, keys: DataFrame, rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
-        """Give the touched keys that have no row any more."""
-        if not names:
-            return rows.limit(0).select()
-        from pyspark.sql import functions as F
-
-        keys = keys.toDF(*(f"k{i}" for i in range(len(names))))
-        present = rows.select(*(F.col(quote(n)).alias(f"r{i}") for i, n in enumerate(names)))
-        same = [F.col(f"k{i}").eqNullSafe(F.col(f"r{i}")) for i in range(len(names))]
-        return keys.join(present, same, "left_anti").toDF(*names)
 
     def _snapshots(
         self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]

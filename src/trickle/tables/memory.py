@@ -253,7 +253,10 @@ class MemoryStages:
     def open(self, name: str, like: DataFrame) -> tuple[MemoryTarget, MemorySource]:
         """Give a stage's table, to write and to read; made empty if there is none."""
         if name not in self._known:
-            target, source = (make(self.spark, name, nullable(like)) for make in (MemoryTarget, MemorySource))
+            target, source = (
+                MemoryTarget(self.spark, name, nullable(like)),
+                MemorySource(self.spark, name, nullable(like)),
+            )
             target.mirror = source
             self._known[name] = target, source
         return self._known[name]
