@@ -1,7 +1,12 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 BIN := .venv/bin
-LINES := 6000000
+# What `make bench` measures; BENCH takes further options, see `python -m bench run --help`.
+QUERIES := all
+SCALE := 1
+RATE := 0.001
+PATTERN := random,recent
+BENCH :=
 
 .PHONY: help setup demo test test-all check fmt bench lock clean
 
@@ -30,8 +35,8 @@ fmt: setup ## Format the code, fix what the linter can
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format .
 
-bench: setup ## The demo on a larger shop (LINES=6000000)
-	@$(BIN)/python examples/demo.py --lines $(LINES) --warehouse bench-data
+bench: setup ## Time full against differential refreshes (QUERIES=q01,q03 SCALE=1 RATE=0.001 PATTERN=random)
+	@$(BIN)/python -m bench run --queries $(QUERIES) --scale $(SCALE) --rate $(RATE) --pattern $(PATTERN) $(BENCH)
 
 lock: setup ## Renew requirements-dev.txt from pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv

@@ -1,0 +1,159 @@
+"""The page and the picture, from stored numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table as RichTable
+
+from bench.chart import bar_chart
+from bench.results import read
+from bench.summary import WEAK_RATIO, geometric_mean, lines_of, weak
+from bench.tables import (
+    Table,
+    ablation_table,
+    cost_table,
+    growth_table,
+    query_table,
+    run_label,
+    step_table,
+    summary_table,
+    times,
+)
+
+if TYPE_CHECKING:
+    from bench.results import Part, Results
+
+INTRODUCTION = """# Benchmarks
+
+Every query is kept as two stream tables in the same process and session: one refreshed in full, one by its changes. A cycle
+changes the sources, which is not timed, then refreshes both, in an order that alternates from cycle to cycle. Timed is what a
+user waits for: the wall clock around `refresh`. After each cycle the two tables are compared row for row, with multiplicities.
+The first cycle warms up; a cycle that brought a query nothing new does not count. *Ratio* is the median full refresh divided by
+the median differential one; means of ratios are geometric.
+
+This page is made of [benchmarks.json](benchmarks.json), which holds every single measurement, by
+`python -m bench report docs/benchmarks.json`.
+"""
+
+EXPLANATIONS: Mapping[str, str] = {
+    "tpch": "All 22 TPC-H queries, or those named in the command, over shared sources. Per cycle the rate is the share of "
+    "orders inserted, deleted, and of lines, parts, suppliers and offers updated; keys lie all over the tables (random) or "
+    "in their last few per cent (recent).",
+    "cost": "A warm refresh of an aggregate over a million rows after the insert of one row, and refreshes with nothing new.",
+    "micro": "One operator per stream table, one row in a hundred changed: half updated, the others inserted or deleted.",
+    "growth": "The same 1,000 changed order lines under ever larger sources.",
+    "ablation": "Differential refreshes with one optimisation switched off at a time: how many times slower they are.",
+}
+
+
+def write_report(file: Path) -> None:
+    """Write ``<name>.md`` and ``<name>.svg`` beside the results."""
+    results = read(file)
+    picture = file.with_suffix(".svg")
+    if "tpch" in results.parts:
+        picture.write_text(chart(results.parts["tpch"]), "utf-8")
+    file.with_suffix(".md").write_text(markdown(results, picture.name), "utf-8")
+
+
+def tables_of(name: str, part: Part) -> Sequence[Table]:
+    """Give the tables that show a part."""
+    match name:
+        case "tpch":
+            return summary_table(part), query_table(part, "Per query"), step_table(part)
+        case "cost":
+            return (cost_table(part),)
+        case "micro":
+            return query_table(part, "Per operator"), step_table(part)
+        case "growth":
+            return (growth_table(part),)
+        case _:
+            return (ablation_table(part),)
+
+
+TITLES: Mapping[str, str] = {
+    "tpch": "TPC-H",
+    "cost": "Fixed costs",
+    "micro": "Operators",
+    "growth": "Growth",
+    "ablation": "What each optimisation is worth",
+}
+
+
+def markdown(results: Results, picture: str) -> str:
+    """Write the page."""
+    parts = [INTRODUCTION]
+    for name, title in TITLES.items():
+        if part := results.parts.get(name):
+            parts += [f"## {title}\n", EXPLANATIONS[name] + "\n", _made_by(part)]
+            if name == "tpch":
+                parts.append(f"![Ratio of full to differential refresh per query]({picture})\n")
+            for table in tables_of(name, part):
+                parts += [f"### {table.title}\n" if table.title != title else "", _grid(table)]
+            if name == "tpch":
+                parts += ["### Worst cases\n", worst_cases(part)]
+    return "\n".join(part for part in parts if part)
+
+
+def chart(part: Part) -> str:
+    """Draw the ratios of TPC-H."""
+    scale = " and ".join(dict.fromkeys(f"{float(run.facts['scale']):g}" for run in part.runs))
+    series = {run_label(run): {line.name: line.ratio for line in lines_of(run)} for run in part.runs}
+    means = {f"{label} (mean {times(geometric_mean(ratios.values()))})": ratios for label, ratios in series.items()}
+    return bar_chart(f"TPC-H scale {scale}: times faster than a full refresh", means)
+
+
+def worst_cases(part: Part) -> str:
+    """List what is hardly faster than a full refresh, and what failed, with what is to blame."""
+    items = []
+    for run in part.runs:
+        for line in weak(lines_of(run)):
+            blame = (
+                f"{line.worst_step[1]:.0%} of it in *{line.worst_step[0]}*" if line.worst_step else "no steps reported"
+            )
+            how = "" if line.mode == "differential" else f"; refreshed {line.mode}"
+            items.append(
+                f"- {line.name}, {run_label(run)}: {times(line.ratio)}, {line.differential:.2f} s, {blame}{how}"
+            )
+        items += [f"- {case.name}, {run_label(run)}: stopped by {case.error}" for case in run.cases if case.error]
+        items += [
+            f"- {line.name}, {run_label(run)}: **{line.differences} rows differ**"
+            for line in lines_of(run)
+            if line.differences
+        ]
+    head = f"Queries less than {WEAK_RATIO} times faster, and where their time goes:\n\n"
+    return (head + "\n".join(items) if items else f"No query is less than {WEAK_RATIO} times faster.") + "\n"
+
+
+def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable]:
+    """Give the tables of some parts for the console."""
+    shown = []
+    for name in names:
+        if part := results.parts.get(name):
+            for table in tables_of(name, part):
+                title = table.title if table.title == TITLES[name] else f"{TITLES[name]}: {table.title.lower()}"
+                rich = RichTable(title=title, title_justify="left", title_style="bold")
+                for place, heading in enumerate(table.headings):
+                    rich.add_column(heading, justify="right" if place else "left")
+                for row in table.rows:
+                    rich.add_row(*row)
+                shown.append(rich)
+    return shown
+
+
+def _made_by(part: Part) -> str:
+    m = part.machine
+    unfinished = "" if all(run.is_complete for run in part.runs) else " **Interrupted: some of it is missing.**"
+    return (
+        f"Made on {part.date[:10]} with Trickle {m['trickle']} ({m['revision']}), Spark {m['spark']}, Delta Lake {m['delta']}, "
+        f"Java {m['java']}, Python {m['python']}; {m['cores']} cores ({m['cpu']}), {m['memory_gb']} GB, {m['heap']} heap, "
+        f"load average at the start {m['load_average']}.{unfinished} To repeat it:\n\n```console\n{part.command}\n```\n"
+    )
+
+
+def _grid(table: Table) -> str:
+    rule = "|".join(["---", *("---:" for _ in table.headings[1:])])
+    lines = ["| " + " | ".join(cells) + " |" for cells in (table.headings, *table.rows)]
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:], ""])

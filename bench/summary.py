@@ -1,0 +1,145 @@
+"""What follows from the stored numbers: medians, ratios, where the time goes."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bench.results import DIFFERENTIAL, FULL, PLAIN
+
+if TYPE_CHECKING:
+    from bench.results import Case, Refreshed, Run
+
+WEAK_RATIO: Final = 1.5
+"""Below this a differential refresh is hardly worth having: the page lists it among the worst cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a table shows of one case.
+
+    Attributes:
+        full: Median seconds of the counted full refreshes; None if none counted.
+        differential: The same of the differential twin.
+        mode: How the differential twin was refreshed, with the reason if not by changes.
+        worst_step: The step that takes most of its time, with its share.
+    """
+
+    name: str
+    full: float | None
+    differential: float | None
+    mode: str
+    worst_step: tuple[str, float] | None
+    differences: int
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster the differential refresh is."""
+        return ratio(self.full, self.differential)
+
+
+def median(values: Iterable[float]) -> float | None:
+    """Give the middle value; None of none.
+
+    >>> median([3, 1, 2]), median([1, 2])
+    (2, 1.5)
+    """
+    found = list(values)
+    return statistics.median(found) if found else None
+
+
+def geometric_mean(values: Iterable[float | None]) -> float | None:
+    """Give the mean of ratios, leaving out what was not measured; None of none.
+
+    >>> geometric_mean([2, 8, None])
+    4.0
+    """
+    found = [value for value in values if value is not None]
+    return round(statistics.geometric_mean(found), 12) if found else None
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    """Divide; None if one of them was not measured."""
+    return above / below if above is not None and below else None
+
+
+def refreshes(case: Case, variant: str) -> Sequence[Refreshed]:
+    """Give the counted refreshes of a variant."""
+    return [cycle.refreshes[variant] for cycle in case.counted if variant in cycle.refreshes]
+
+
+def median_seconds(case: Case, variant: str) -> float | None:
+    """Give the median of the counted refreshes of a variant."""
+    return median(refreshed.seconds for refreshed in refreshes(case, variant))
+
+
+def mean_steps(case: Case, variant: str = DIFFERENTIAL) -> Mapping[str, float]:
+    """Give the mean seconds of each step of the counted refreshes of a variant."""
+    found = refreshes(case, variant)
+    total: Counter[str] = Counter()
+    for refreshed in found:
+        total.update(refreshed.steps)
+    return {step: seconds / len(found) for step, seconds in total.items()}
+
+
+def breakdown(cases: Iterable[Case], variant: str = DIFFERENTIAL) -> Mapping[str, float]:
+    """Give the seconds of each step, summed over cases, longest first."""
+    total: Counter[str] = Counter()
+    for case in cases:
+        total.update(mean_steps(case, variant))
+    return dict(total.most_common())
+
+
+def line_of(case: Case) -> Line:
+    """Sum up a case with a full and a differential twin."""
+    steps = breakdown([case])
+    first = next(iter(steps), None)
+    return Line(
+        name=case.name,
+        full=median_seconds(case, FULL),
+        differential=median_seconds(case, DIFFERENTIAL),
+        mode=_mode(case),
+        worst_step=(first, steps[first] / sum(steps.values())) if first and steps[first] else None,
+        differences=case.differences,
+    )
+
+
+def lines_of(run: Run) -> Sequence[Line]:
+    """Sum up every case of a run."""
+    return [line_of(case) for case in run.cases]
+
+
+def worst(lines: Iterable[Line]) -> Line | None:
+    """Give the line with the smallest ratio."""
+    return min((line for line in lines if line.ratio is not None), key=lambda line: line.ratio or 0.0, default=None)
+
+
+def weak(lines: Iterable[Line]) -> Sequence[Line]:
+    """Give the lines whose ratio is below ``WEAK_RATIO``, smallest first."""
+    found = [line for line in lines if line.ratio is not None and line.ratio < WEAK_RATIO]
+    return sorted(found, key=lambda line: line.ratio or 0.0)
+
+
+def create_ratio(case: Case) -> float | None:
+    """Give how many times longer creating the stream table takes than creating a plain table of the same query."""
+    return ratio(case.create.get(DIFFERENTIAL), case.create.get(PLAIN))
+
+
+def slowdowns(case: Case) -> Mapping[str, float | None]:
+    """Give how many times slower each variant is than the differential one with everything switched on."""
+    base = median_seconds(case, DIFFERENTIAL)
+    labels = {label: None for cycle in case.cycles for label in cycle.refreshes if label != DIFFERENTIAL}
+    return {label: ratio(median_seconds(case, label), base) for label in labels}
+
+
+def _mode(case: Case) -> str:
+    if case.error:
+        return "error"
+    found = {
+        refreshed.mode if refreshed.reason is None else f"{refreshed.mode}: {refreshed.reason}"
+        for refreshed in refreshes(case, DIFFERENTIAL)
+    }
+    return ", ".join(sorted(found)) or "no_data"

@@ -1,0 +1,171 @@
+"""The tables of a benchmark, as data: shown on the console and written to the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.cost import IDLE, ONE_ROW, SWEEP
+from bench.results import DIFFERENTIAL
+from bench.summary import (
+    breakdown,
+    create_ratio,
+    geometric_mean,
+    line_of,
+    lines_of,
+    mean_steps,
+    median,
+    median_seconds,
+    slowdowns,
+    worst,
+)
+
+if TYPE_CHECKING:
+    from bench.results import Case, Part, Run
+
+NOT_MEASURED = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings and cells; every column but the first is of numbers."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def run_label(run: Run) -> str:
+    """Name a run by what tells it from the others.
+
+    >>> from bench.results import Run
+    >>> run_label(Run(facts={"scale": 1.0, "rate": 0.001, "pattern": "recent"}))
+    '0.1 % recent'
+    """
+    if "pattern" in run.facts:
+        return f"{100 * float(run.facts['rate']):g} % {run.facts['pattern']}"
+    if "lines" in run.facts:
+        return f"scale {float(run.facts['scale']):g}"
+    return f"{int(run.facts['rows']):,} rows"
+
+
+def summary_table(part: Part) -> Table:
+    """One row per run: mean ratio, worst query, what did not count."""
+    rows = []
+    for run in part.runs:
+        lines = lines_of(run)
+        last = worst(lines)
+        rows.append(
+            (
+                run_label(run),
+                f"{sum(line.ratio is not None for line in lines)} of {len(lines)}",
+                times(geometric_mean(line.ratio for line in lines)),
+                f"{last.name} {times(last.ratio)}" if last else NOT_MEASURED,
+                str(sum(line.mode == DIFFERENTIAL for line in lines)),
+                ", ".join(line.name for line in lines if line.mode == "no_data") or "none",
+                times(geometric_mean(create_ratio(case) for case in run.cases)),
+                str(sum(line.differences for line in lines)),
+            )
+        )
+    headings = ("", "measured", "mean ratio", "worst", "by changes", "no data", "create / CTAS", "rows that differ")
+    return Table("Summary", headings, rows)
+
+
+def query_table(part: Part, title: str) -> Table:
+    """One row per case: median seconds and ratio of every run side by side."""
+    headings = ["query"]
+    for run in part.runs:
+        headings += [f"{run_label(run)}: full", "differential", "ratio", "mode"]
+    names = dict.fromkeys(case.name for run in part.runs for case in run.cases)
+    rows = []
+    for name in names:
+        cells = [name]
+        for run in part.runs:
+            cells += _twins(run.case(name))
+        rows.append(tuple(cells))
+    return Table(title, tuple(headings), rows)
+
+
+def step_table(part: Part) -> Table:
+    """Where the time of differential refreshes goes: seconds of each step, summed over queries."""
+    found = {run_label(run): breakdown(run.cases) for run in part.runs}
+    names = sorted(
+        {step for steps in found.values() for step in steps}, key=lambda s: -sum(_of(f, s) for f in found.values())
+    )
+    rows = [(step, *(_share(steps, step) for steps in found.values())) for step in names]
+    total = ("all", *(seconds(sum(steps.values())) for steps in found.values()))
+    return Table("Where the time goes", ("step", *found), [*rows, total])
+
+
+def cost_table(part: Part) -> Table:
+    """The smallest refresh, one with nothing new, and many of those."""
+    rows = []
+    for run in part.runs:
+        if case := run.case(ONE_ROW):
+            steps = sorted(mean_steps(case).items(), key=lambda item: -item[1])[:3]
+            note = ", ".join(f"{step} {seconds(value)}" for step, value in steps)
+            rows.append((f"one row into {run.facts['rows']:,}", seconds(median_seconds(case, DIFFERENTIAL)), note))
+        if case := run.case(IDLE):
+            value = median(r.seconds for c in case.cycles if not c.warm_up for r in c.refreshes.values())
+            rows.append((IDLE, milliseconds(value), ""))
+        if case := run.case(SWEEP):
+            sweeps = [sum(r.seconds for r in c.refreshes.values()) for c in case.cycles if not c.warm_up]
+            rows.append((SWEEP, seconds(median(sweeps)), "one after the other"))
+    return Table("Fixed costs", ("refresh", "median", "most of it"), rows)
+
+
+def growth_table(part: Part) -> Table:
+    """One row per query and scale."""
+    rows = [(case.name, f"{float(run.facts['scale']):g}", *_twins(case)) for run in part.runs for case in run.cases]
+    headings = ("query", "scale", "full", "differential", "ratio", "mode")
+    return Table("Growth", headings, sorted(rows, key=lambda row: row[0]))
+
+
+def ablation_table(part: Part) -> Table:
+    """One row per query: how many times slower it is without each optimisation."""
+    rows: list[tuple[str, ...]] = []
+    labels: list[str] = []
+    for run in part.runs:
+        found = {case.name: slowdowns(case) for case in run.cases}
+        labels = list(dict.fromkeys([*labels, *(label for slow in found.values() for label in slow)]))
+        labels.sort()
+        base = {case.name: median_seconds(case, DIFFERENTIAL) for case in run.cases}
+        rows += [
+            (name, seconds(base[name]), *(times(slow.get(label)) for label in labels)) for name, slow in found.items()
+        ]
+        means = (geometric_mean(slow.get(label) for slow in found.values()) for label in labels)
+        rows.append(("mean", "", *map(times, means)))
+    return Table("Ablation", ("query", "everything on", *(f"no {label}" for label in labels)), rows)
+
+
+def seconds(value: float | None) -> str:
+    """Write seconds."""
+    return NOT_MEASURED if value is None else f"{value:.2f} s"
+
+
+def milliseconds(value: float | None) -> str:
+    """Write seconds as milliseconds."""
+    return NOT_MEASURED if value is None else f"{1000 * value:.0f} ms"
+
+
+def times(value: float | None) -> str:
+    """Write a ratio."""
+    return NOT_MEASURED if value is None else f"{value:.2f} ×" if value < 10 else f"{value:.1f} ×"
+
+
+def _twins(case: Case | None) -> tuple[str, str, str, str]:
+    if case is None:
+        return NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED
+    line = line_of(case)
+    mode = f"{line.mode}, {line.differences} rows differ" if line.differences else line.mode
+    return seconds(line.full), seconds(line.differential), times(line.ratio), mode
+
+
+def _share(steps: Mapping[str, float], step: str) -> str:
+    total = sum(steps.values())
+    return f"{_of(steps, step):.2f} s ({100 * _of(steps, step) / total:.0f} %)" if total else NOT_MEASURED
+
+
+def _of(steps: Mapping[str, float], step: str) -> float:
+    return steps.get(step, 0.0)
