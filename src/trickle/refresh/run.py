@@ -17,7 +17,7 @@ from trickle.compile.program import SELF
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.definition import RefreshRecord, SourceVersion
-from trickle.model.names import quote, short_name
+from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows
@@ -248,20 +248,8 @@ class Refresh:
                 frame = frame.limit(0)
         with self.watch.step("commit"):
             names = tuple(self._names()[c.id] for c in keyed.keys)
-            frame = self._named(frame)
-            gone = self._gone(keys.frame, frame, names)
-            return self.target.replace_keys(frame, gone, names, text, state)
-
-    def _gone(self, keys: DataFrame, rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
-        """Give the touched keys that have no row any more."""
-        if not names:
-            return rows.limit(0).select()
-        from pyspark.sql import functions as F
-
-        keys = keys.toDF(*(f"k{i}" for i in range(len(names))))
-        present = rows.select(*(F.col(quote(n)).alias(f"r{i}") for i, n in enumerate(names)))
-        same = [F.col(f"k{i}").eqNullSafe(F.col(f"r{i}")) for i in range(len(names))]
-        return keys.join(present, same, "left_anti").toDF(*names)
+            touched = keys.frame.toDF(*names) if names else keys.frame
+            return self.target.replace_keys(self._named(frame), touched, names, text, state)
 
     def _snapshots(
         self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]

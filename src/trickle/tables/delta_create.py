@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.contract import Lane
     from trickle.tables.delta_jvm import Jvm
 
 TABLE_PROPERTIES: Final[Mapping[str, str]] = {
@@ -34,7 +35,13 @@ _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timest
 
 
 def create_target(
-    spark: SparkSession, name: str, rows: DataFrame, record: str, properties: Mapping[str, str] | None = None
+    spark: SparkSession,
+    name: str,
+    rows: DataFrame,
+    record: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    lane: Lane = "auto",
 ) -> DeltaTarget:
     """Make the table ``name`` with these properties, then commit the rows with the record.
 
@@ -57,7 +64,7 @@ def create_target(
     handle = _default_place(spark, identifier)
     fresh = handle is not None and not handle.folder_exists()
     try:
-        return _create(spark, name, rows, record, {**TABLE_PROPERTIES, **(properties or {})})
+        return _create(spark, name, rows, record, {**TABLE_PROPERTIES, **(properties or {})}, lane)
     except PySparkException as error:
         if "ALREADY_EXISTS" in str(error.getCondition() or ""):
             raise _taken(name) from error
@@ -68,7 +75,9 @@ def create_target(
         raise
 
 
-def _create(spark: SparkSession, name: str, rows: DataFrame, record: str, settings: Mapping[str, str]) -> DeltaTarget:
+def _create(
+    spark: SparkSession, name: str, rows: DataFrame, record: str, settings: Mapping[str, str], lane: Lane
+) -> DeltaTarget:
     # Two commits: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta refuses files in the
     # commit that turns on both column mapping and the change feed. A table without a record is one not yet refreshed,
     # so a crash in between does no harm.
@@ -78,14 +87,14 @@ def _create(spark: SparkSession, name: str, rows: DataFrame, record: str, settin
     for key, value in settings.items():
         writer = writer.tableProperty(key, value)
     writer.create()
-    target = open_target(spark, name)
+    target = open_target(spark, name, lane=lane)
     target.append(rows, record, target.state())
     return target
 
 
-def open_target(spark: SparkSession, name: str) -> DeltaTarget:
+def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto") -> DeltaTarget:
     """Give the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, name))
+    return DeltaTarget(spark, name, location_of(spark, name), lane=lane)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:
