@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import SourceTable, TargetTable
+    from trickle.tables.contract import Applied, Lane, SourceTable, TargetTable
 
     Rows = Sequence[tuple[Any, ...]]
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 def bag(frame: DataFrame) -> Counter[Any]:
     """The rows of a DataFrame as a multiset."""
     return Counter(row_key(tuple(row)) for row in frame.collect())
+
+
+def net_arrow(change: pa.Table) -> dict[Any, int]:
+    """The same for a change in the driver."""
+    weights: Counter[Any] = Counter()
+    for *row, weight in zip(*(column.to_pylist() for column in change.columns), strict=True):
+        weights[row_key(row)] += weight
+    return {row: weight for row, weight in weights.items() if weight}
 
 
 def net(change: DataFrame) -> dict[Any, int]:
@@ -47,6 +56,11 @@ class Implementation:
     target: Callable[[str, Rows], TargetTable]
     rows: Callable[[TargetTable], Counter[Any]]
     tamper: Callable[[TargetTable], None]
+    in_driver: bool = False
+
+    def check_lane(self, applied: Applied) -> None:
+        """Assert that a small write to a plain table was done by the lane that this implementation is to test."""
+        assert ("driver" in applied.steps) == self.in_driver, applied
 
 
 def memory_implementation(spark: SparkSession) -> Implementation:
@@ -72,13 +86,13 @@ def memory_implementation(spark: SparkSession) -> Implementation:
     )
 
 
-def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
+def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Implementation:
     names: list[str] = []
 
     def source(name: str, schema: str, rows: Rows) -> SourceTable:
         path = str(folder / name)
         local_frame(spark, rows, schema).write.format("delta").save(path)
-        return DeltaSource(spark, name, path)
+        return DeltaSource(spark, name, path, lane=lane)
 
     def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
         """Write the new contents over the old in one commit, as a rewritten source would."""
@@ -95,7 +109,7 @@ def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
         name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         names.append(name)
-        return create_target(spark, name, local_frame(spark, rows, schema), "created")
+        return create_target(spark, name, local_frame(spark, rows, schema), "created", lane=lane)
 
     return Implementation(
         source=source,
@@ -103,10 +117,11 @@ def delta_implementation(spark: SparkSession, folder: Path) -> Implementation:
         target=target,
         rows=lambda target: bag(target.frame()),  # type: ignore[attr-defined]
         tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
+        in_driver=lane == "auto",
     )
 
 
-@pytest.fixture(params=["memory", "delta"])
+@pytest.fixture(params=["memory", "spark", "auto"])
 def tables(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, warehouse_folder: Path
 ) -> Iterator[Implementation]:
@@ -114,5 +129,5 @@ def tables(
     if request.param == "memory":
         yield memory_implementation(spark)
         return
-    yield delta_implementation(spark, tmp_path)
+    yield delta_implementation(spark, tmp_path, request.param)
     shutil.rmtree(tmp_path, ignore_errors=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trickle.model.reason import SOURCE_REWOUND
 from trickle.tables.contract import WEIGHT
 
-from .conftest import bag, net
+from .conftest import bag, net, net_arrow
 
 if TYPE_CHECKING:
     from .conftest import Implementation
@@ -37,6 +37,12 @@ def test_a_source_tells_its_history_exactly(tables: Implementation) -> None:
     assert change.schema[WEIGHT].dataType.typeName() == "long"
     assert net(change) == {("c", 3): 1, ("d", 4): 1, (None, 2): -1}
     assert net(source.changes(whole, ["s"])) == {("c",): 1, ("d",): 1, (None,): -1}
+
+    small = source.small_changes(whole, ["s", "id"])
+    assert (small is not None) == tables.in_driver
+    if small is not None:
+        assert small.column_names == ["s", "id", WEIGHT]
+        assert net_arrow(small) == net(change)
 
 
 def test_a_snapshot_stays_at_its_version(tables: Implementation) -> None:

@@ -61,20 +61,21 @@ def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession)
 def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementation, spark: SparkSession) -> None:
     target = tables.target(KEYED, [(1, None, 5, None), (None, 2, 6, None), (3, 3, 7, None), (4, 4, 8, None)])
     plain = tables.target(BARE, [(1, None, 5), (None, 2, 6), (3, 3, 7), (4, 4, 8)])
-    gone = local_frame(spark, [(3, 3), (8, 8)], KEYS)
+    touched = local_frame(spark, [(3, 3), (8, 8), (3, 3), (1, None), (None, 2), (5, 5)], KEYS)
 
     rows = [(1, None, 5, {"a": 1}), (None, 2, 60, None), (5, 5, 5, None)]
-    target.replace_keys(local_frame(spark, rows, KEYED), gone, ["k1", "k2"], "maps", target.state())
+    target.replace_keys(local_frame(spark, rows, KEYED), touched, ["k1", "k2"], "maps", target.state())
     applied = plain.replace_keys(
-        local_frame(spark, [row[:3] for row in rows], BARE), gone, ["k1", "k2"], "plain", plain.state()
+        local_frame(spark, [row[:3] for row in rows], BARE), touched, ["k1", "k2"], "plain", plain.state()
     )
 
     assert tables.rows(target) == {row_key(row): 1 for row in [*rows, (4, 4, 8, None)]}
     assert tables.rows(plain) == {row[:3]: 1 for row in [*rows, (4, 4, 8)]}
     assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
+    tables.check_lane(applied)
 
     again = plain.replace_keys(
-        local_frame(spark, [row[:3] for row in rows], BARE), gone, ["k1", "k2"], "again", plain.state()
+        local_frame(spark, [row[:3] for row in rows], BARE), touched, ["k1", "k2"], "again", plain.state()
     )
     assert (again.rows_inserted, again.rows_deleted) == (0, 0)
     assert plain.state().record == "again"
@@ -90,6 +91,60 @@ def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: Spa
 
     assert (applied.rows_inserted, applied.rows_deleted) == (1, 1)
     assert tables.rows(target) == {row: 1}
+    tables.check_lane(applied)
+
+    emptied = target.replace_keys(local_frame(spark, [], schema), none, [], "none", target.state())
+    assert (emptied.rows_inserted, emptied.rows_deleted) == (0, 1)
+    assert tables.rows(target) == {}
+
+
+def test_sums_are_added_by_key(tables: Implementation, spark: SparkSession) -> None:
+    schema = "k string, d double, n bigint, total decimal(38,2)"
+    zero, nan = -0.0, float("nan")
+    stored = [("a", 0.0, 2, Decimal("1.50")), (None, nan, 1, Decimal("7.00")), ("c", None, 3, Decimal("9.00"))]
+    target = tables.target(schema, stored)
+
+    delta = [
+        ("a", zero, 1, Decimal("-0.25")),  # a stored key
+        (None, nan, -1, Decimal("-7.00")),  # its count becomes 0
+        ("c", None, 0, Decimal("0.00")),  # nothing
+        ("new", 1.0, 1, Decimal("3.00")),
+        ("never", 1.0, 0, Decimal("0.00")),
+    ]
+    applied = target.accumulate(local_frame(spark, delta, schema), ["k", "d"], "sum", target.state(), "n")
+
+    tables.check_lane(applied)
+    assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
+    expected = [("a", 0.0, 3, Decimal("1.25")), ("c", None, 3, Decimal("9.00")), ("new", 1.0, 1, Decimal("3.00"))]
+    assert tables.rows(target) == {row_key(row): 1 for row in expected}
+    assert target.state().record == "sum"
+
+    before = target.state()
+    for row, code in (
+        (("a", 0.0, -4, Decimal("0.00")), STATE_MISMATCH),
+        (("absent", 0.0, -1, Decimal("0.00")), STATE_MISMATCH),
+        (("a", 0.0, 2**63 - 1, Decimal("0.00")), "SUM_OVERFLOW"),
+        (("c", None, 1, Decimal(10**36 - 1)), "SUM_OVERFLOW"),
+    ):
+        with pytest.raises(StateError) as refused:
+            target.accumulate(local_frame(spark, [row], schema), ["k", "d"], "bad", before, "n")
+        assert refused.value.code == code
+    assert target.state() == before
+
+
+def test_without_keys_the_one_sum_stays_at_zero(tables: Implementation, spark: SparkSession) -> None:
+    schema = "n bigint, total decimal(10,2)"
+    target = tables.target(schema, [(2, Decimal("1.50"))])
+
+    gone = local_frame(spark, [(-2, Decimal("-1.50"))], schema)
+    applied = target.accumulate(gone, [], "none", target.state(), "n")
+
+    tables.check_lane(applied)
+    assert (applied.rows_inserted, applied.rows_deleted) == (1, 1)
+    assert tables.rows(target) == {(0, Decimal("0.00")): 1}
+    same = target.accumulate(local_frame(spark, [(0, Decimal(0))], schema), [], "same", target.state(), "n")
+    assert (same.rows_inserted, same.rows_deleted) == (0, 0)
+    assert tables.rows(target) == {(0, Decimal("0.00")): 1}
 
 
 def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementation, spark: SparkSession) -> None:
@@ -114,6 +169,8 @@ def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementat
     appended = target.append(rows, "second", target.state())
     assert (appended.rows_inserted, appended.rows_deleted) == (2, 0)
     replaced = target.overwrite(rows, "third", target.state())
+    for applied in (touched, appended, replaced):
+        tables.check_lane(applied)
     assert (replaced.rows_inserted, replaced.rows_deleted) == (2, 3)
     assert tables.rows(target) == {(2,): 1, (3,): 1}
 

@@ -347,7 +347,7 @@ class Refresh:
             frame = evaluation.frame(self.prepared.program.plan).limit(0) if rows is None else rows.frame
         names = tuple(self._names()[c.id] for c in keyed.keys)
         with self.watch.step("commit"):
-            keys_named = keys.frame.toDF(*names) if names else keys.frame.limit(0).select()
+            keys_named = keys.frame.toDF(*names) if names else keys.frame
             return self.target.replace_keys(self._named(frame), keys_named, names, record, state)
 
     def _quickest(self, evaluation: Evaluation, change: Plan, plan: ChangePlan) -> Plan:

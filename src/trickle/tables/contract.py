@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.model.reason import Reason
 
 WEIGHT: Final = "__weight"
+
+Lane = Literal["auto", "spark"]
+"""Who does the reading and writing: what is small in the driver and the rest by Spark, or all by Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,14 @@ class SourceTable(Protocol):
 
     def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the change over a span that is not broken."""
+        ...
+
+    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+        """Give the same as an Arrow table in the driver, its ``__weight`` the last column.
+
+        None if the change is not small, or only Spark can read it. A span that is not an append is netted by the bits
+        of its rows; netting it again by Spark's equality may still sum some.
+        """
         ...
 
     def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
@@ -142,24 +154,26 @@ class TargetTable(Protocol):
         ...
 
     def replace_keys(
-        self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
-        """Make ``rows`` (unique by ``keys``, null-safe) the table's rows of their keys, and drop the keys in ``gone``.
+        """Make ``rows`` (unique by ``keys``, null-safe) exactly the table's rows of the touched keys.
 
-        ``gone`` has the key columns only. Rows that are already there unchanged are not rewritten.
+        ``touched`` has the key columns only, and every key of ``rows``; a key may be there several times. Rows that
+        are already there unchanged are not rewritten. Without keys ``rows`` replaces the whole table.
         """
         ...
 
     def accumulate(
         self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
     ) -> Applied:
-        """Add ``delta`` (the table's columns, unique by ``keys``) to the stored rows, column by column.
+        """Add ``delta`` to the stored rows of its keys, and insert the keys that are not there.
 
-        A key that is not there yet comes as it is; a row whose ``count`` becomes 0 goes, except the one of a table
-        without keys.
+        ``delta`` has the table's columns and is unique by ``keys``, null-safe; every other column is a number, never
+        NULL, and is added within its type. ``count`` is the one that counts input rows: a row whose count becomes 0
+        goes, unless there are no keys. A row of zeros changes nothing.
 
         Raises:
-            StateError: ``STATE_MISMATCH``, a count would be negative.
+            StateError: ``STATE_MISMATCH``, a count became negative; ``SUM_OVERFLOW``, a sum does not fit its type.
         """
         ...
 

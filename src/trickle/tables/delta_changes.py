@@ -132,6 +132,7 @@ _ROWS_BY_OPERATION: Final[Mapping[str, Mapping[str, int]]] = {
     "DELETE": {"numDeletedRows": 1},
     "UPDATE": {"numUpdatedRows": 2},
     "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsDeleted": 1, "numTargetRowsUpdated": 2},
+    "WRITE": {"numInsertedRows": 1, "numDeletedRows": 1},  # ours alone: a stream table that is read by another
 }
 """Changed rows that an operation's own metrics tell: metric -> how often a row of it counts."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.contract import Lane
     from trickle.tables.delta_jvm import Jvm
 
 TABLE_PROPERTIES: Final[Mapping[str, str]] = {
@@ -38,14 +39,26 @@ Fill = Callable[[DeltaTarget], object]
 
 
 def create_target(
-    spark: SparkSession, name: str, rows: DataFrame, record: str, properties: Mapping[str, str] | None = None
+    spark: SparkSession,
+    name: str,
+    rows: DataFrame,
+    record: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    lane: Lane = "auto",
 ) -> DeltaTarget:
     """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
-    return make_target(spark, name, rows, lambda made: made.append(rows, record, made.state()), properties)
+    return make_target(spark, name, rows, lambda made: made.append(rows, record, made.state()), properties, lane=lane)
 
 
 def make_target(
-    spark: SparkSession, name: str, like: DataFrame, fill: Fill, properties: Mapping[str, str] | None = None
+    spark: SparkSession,
+    name: str,
+    like: DataFrame,
+    fill: Fill,
+    properties: Mapping[str, str] | None = None,
+    *,
+    lane: Lane = "auto",
 ) -> DeltaTarget:
     """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
 
@@ -71,7 +84,7 @@ def make_target(
     try:
         _make_empty(name, like, {**TABLE_PROPERTIES, **(properties or {})})
         is_ours = True
-        target = open_target(spark, name)
+        target = open_target(spark, name, lane=lane)
         fill(target)
     except BaseException as error:
         if isinstance(error, PySparkException) and "ALREADY_EXISTS" in str(error.getCondition() or ""):
@@ -93,9 +106,9 @@ def _make_empty(name: str, like: DataFrame, settings: Mapping[str, str]) -> None
     writer.create()
 
 
-def open_target(spark: SparkSession, name: str) -> DeltaTarget:
+def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto") -> DeltaTarget:
     """Give the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, name))
+    return DeltaTarget(spark, name, location_of(spark, name), lane=lane)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from trickle.errors import SessionError, SourceError
@@ -17,6 +19,7 @@ from trickle.model.reason import HISTORY_EXPIRED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_log import FileAction
@@ -105,6 +108,11 @@ class DeltaHandle:
     def metadata(self, version: int) -> Mapping[str, Any]:
         """Give the ``metaData`` action in force at a version."""
         body: Mapping[str, Any] = json.loads(self.snapshot_at(version).metadata().json())["metaData"]
+        return body
+
+    def protocol(self, version: int) -> Mapping[str, Any]:
+        """Give the ``protocol`` action in force at a version."""
+        body: Mapping[str, Any] = json.loads(self.snapshot_at(version).protocol().json())["protocol"]
         return body
 
     def read_commits(self, start: int, end: int) -> Iterator[tuple[int, str]]:
@@ -232,6 +240,16 @@ class DeltaHandle:
             "cardinality": count,
         }
 
+    def masked_places(self, file: FileAction) -> NDArray[np.int64]:
+        """Give the places of the rows that a file's deletion vector masks, in order."""
+        log = self.log
+        store = self._object(self._delta.storage.dv, "DeletionVectorStore").createInstance(log.newDeltaHadoopConf())
+        places = store.read(self.add_file(file).deletionVector(), log.dataPath()).values()
+        # As bytes at once: py4j would fetch the numbers one by one.
+        buffer = self._jvm.java.nio.ByteBuffer.allocate(8 * len(places))
+        buffer.asLongBuffer().put(places)
+        return np.frombuffer(buffer.array(), ">i8").astype(np.int64)
+
     def file_body(self, snapshot: Jvm, path: str) -> Mapping[str, Any]:
         """Find the ``add`` action of a file in a snapshot."""
         files = self.frame(snapshot.allFiles().toDF())
@@ -256,6 +274,23 @@ class DeltaHandle:
         """Tell whether a DataFrame is rows that the driver already holds."""
         plan = frame._jdf.queryExecution().optimizedPlan()
         return str(plan.getClass().getSimpleName()) == "LocalRelation"
+
+    def local_rows(self, frame: DataFrame) -> pa.Table | None:
+        """Give the rows of a DataFrame that the driver already holds, without a job; None if it is not one.
+
+        ``toArrow`` would run a job for them.
+        """
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        if str(plan.getClass().getSimpleName()) != "LocalRelation":
+            return None
+        converter = self._object(self._jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+        schema = plan.schema()
+        batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
+        parts = []
+        while batches.hasNext():
+            parts.append(batches.next())
+        parts = parts or [converter.createEmptyArrowBatch(schema, "UTC", False, False)]
+        return pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
 
     def write_operation(self, mode: str, record: str) -> Jvm:
         """Describe a write for the table's history, with the record as its user metadata."""

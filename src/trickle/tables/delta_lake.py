@@ -20,11 +20,16 @@ from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, read
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import Commit, DeltaLogFiles, FileAction
 from trickle.tables.delta_schema import column_facts, first_difference
+from trickle.tables.driver_fit import NeedsSparkError
+from trickle.tables.driver_read import is_small, read_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from trickle.tables.contract import Lane
 
 _KEPT_SNAPSHOTS: Final = 3
 """Snapshot handles kept: the newest, the one the last refresh stood at, and one more for a second reader."""
@@ -37,9 +42,10 @@ _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_ti
 class DeltaSource:
     """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str) -> None:
+    def __init__(self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto") -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
         self.name = name
+        self.lane = lane
         self.path = path
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
@@ -127,6 +133,18 @@ class DeltaSource:
 
     def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the change over a span: each row with its sign, not netted."""
+        return self.read(self._plan(span), span, columns)
+
+    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+        """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
+        if self.lane == "spark" or not self.log.is_plain or not is_small(span):
+            return None
+        try:
+            return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places)
+        except NeedsSparkError:
+            return None
+
+    def _plan(self, span: Span) -> ReadingPlan:
         plan = self._plans.get((self.log.generation, span.since, span.upto))
         if plan is None:
             commits = self.log.commits(span.since, span.upto)
@@ -134,7 +152,7 @@ class DeltaSource:
             if plan is None:
                 raise SourceError(HISTORY_EXPIRED, f"Files of {self.name} that the change needs were vacuumed.")
             self._remember_plan(span.since, span.upto, plan)
-        return self.read(plan, span, columns)
+        return plan
 
     def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the rows of a reading plan with their signs."""

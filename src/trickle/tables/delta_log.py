@@ -12,7 +12,7 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
 
 from trickle.errors import SourceError
@@ -71,6 +71,7 @@ class Commit:
     info: Mapping[str, Any]
     transactions: Mapping[str, int]
     changes_data: bool
+    protocol: Mapping[str, Any] | None = None
 
     @property
     def operation(self) -> str:
@@ -85,6 +86,7 @@ def parse_commit(version: int, text: str) -> Commit:
     """
     files: dict[str, list[FileAction]] = {"add": [], "remove": [], "cdc": []}
     metadata: Mapping[str, Any] | None = None
+    protocol: Mapping[str, Any] | None = None
     info: Mapping[str, Any] = {}
     transactions: dict[str, int] = {}
     changes_data = False
@@ -97,6 +99,8 @@ def parse_commit(version: int, text: str) -> Commit:
             changes_data = changes_data or (kind != "cdc" and bool(body.get("dataChange", True)))
         elif kind == "metaData":
             metadata = body
+        elif kind == "protocol":
+            protocol = body
         elif kind == "commitInfo":
             info = body
         elif kind == "txn":
@@ -110,6 +114,7 @@ def parse_commit(version: int, text: str) -> Commit:
         info=info,
         transactions=transactions,
         changes_data=changes_data,
+        protocol=protocol,
     )
 
 
@@ -153,7 +158,7 @@ class DeltaLogFiles:
         self._head = -1
         self._head_mark: tuple[int, ...] | str | None = None
         self._commits: OrderedDict[int, Commit] = OrderedDict()
-        self._metadata: dict[int, Mapping[str, Any]] = {}
+        self._kept_actions: dict[str, dict[int, Mapping[str, Any]]] = {"metadata": {}, "protocol": {}}
         self.generation = 0
 
     def head(self) -> int:
@@ -209,25 +214,35 @@ class DeltaLogFiles:
 
     def metadata(self, version: int) -> Mapping[str, Any]:
         """Give the table's metadata (id, schema, partition columns, properties) at a version."""
-        known = self._metadata.get(version)
+        return self._in_force("metadata", version)
+
+    def protocol(self, version: int) -> Mapping[str, Any]:
+        """Give the features that readers and writers of a version must know."""
+        return self._in_force("protocol", version)
+
+    def _in_force(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any]:
+        kept = self._kept_actions[kind]
+        known = kept.get(version)
         if known is None:
-            known = self._search_metadata(version)
+            known = self._search(kind, version)
             if known is None:
-                known = self._handle.metadata(version)
-            if len(self._metadata) > _KEPT_COMMITS:
-                self._metadata.clear()
-            self._metadata[version] = known
+                known = self._handle.metadata(version) if kind == "metadata" else self._handle.protocol(version)
+            if len(kept) > _KEPT_COMMITS:
+                kept.clear()
+            kept[version] = known
         return known
 
-    def _search_metadata(self, version: int) -> Mapping[str, Any] | None:
+    def _search(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any] | None:
+        kept = self._kept_actions[kind]
         for back in range(version, max(version - _METADATA_STEPS_BACK, -1), -1):
-            if back in self._metadata:
-                return self._metadata[back]
+            if back in kept:
+                return kept[back]
             commit = self.commit(back)
             if commit is None:
                 return None
-            if commit.metadata is not None:
-                return commit.metadata
+            found = commit.metadata if kind == "metadata" else commit.protocol
+            if found is not None:
+                return found
         return None
 
     def missing(self, paths: set[str]) -> list[str]:
@@ -235,10 +250,19 @@ class DeltaLogFiles:
         return [path for path in sorted(paths) if not self._has(path)]
 
     def _has(self, path: str) -> bool:
+        file = self.path_of(path)
+        return file.exists() if file is not None else self._handle.exists(path)
+
+    def path_of(self, path: str) -> Path | None:
+        """Give the place of a file, named as the log names it, None if it is not on a local file system."""
         root = local_path(self._handle.location)
         is_absolute = path.startswith("/") or ":" in path.split("/", 1)[0]
-        file = local_path(unquote(path)) if is_absolute else root and root / unquote(path)
-        return file.exists() if file is not None else self._handle.exists(path)
+        return local_path(unquote(path)) if is_absolute else root and root / unquote(path)
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether the log is a local folder that holds every commit: then commits may be put there."""
+        return not self._by_store()
 
     def _by_store(self) -> bool:
         """Tell whether Delta must be asked: the log is not local, or its newest commits wait in a folder of their own."""
@@ -295,5 +319,6 @@ class DeltaLogFiles:
     def _forget(self) -> None:
         self._head, self._head_mark, self._coordinated = -1, None, None
         self._commits.clear()
-        self._metadata.clear()
+        for kept in self._kept_actions.values():
+            kept.clear()
         self.generation += 1

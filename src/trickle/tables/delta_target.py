@@ -16,25 +16,28 @@ from pyspark.sql.types import StructType
 from trickle.errors import StateError
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.contract import Applied, TargetState
+from trickle.tables.delta_accumulate import add_up
 from trickle.tables.delta_commit import APPLICATION, Transaction, commit_lock, conflict
 from trickle.tables.delta_files import FileList
 from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find_keys, some_incomparable
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
+from trickle.tables.driver_lane import DriverLane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.contract import Lane
     from trickle.tables.delta_jvm import Jvm
 
 
 class DeltaTarget:
     """A stream table's own Delta table."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str) -> None:
+    def __init__(self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto") -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
         self.name = name
         self.path = path
@@ -42,6 +45,7 @@ class DeltaTarget:
         self.handle = DeltaHandle(spark, path)
         self.log = DeltaLogFiles(self.handle)
         self.files = FileList(self.log)
+        self.driver = DriverLane(self) if lane == "auto" else None
         self._state: TargetState | None = None
         self._number = -1
         self._generation = -1
@@ -80,6 +84,11 @@ class DeltaTarget:
         foreign = (*state.foreign, commit.operation) if commit.changes_data else state.foreign
         return TargetState(version, state.record, state.record_version, foreign)
 
+    @property
+    def next_number(self) -> int:
+        """Give the number that the next transaction of ours carries."""
+        return self._number + 1
+
     def frame(self) -> DataFrame:
         """Give the rows at the newest version."""
         return self.handle.relation(self.log.head())
@@ -102,6 +111,8 @@ class DeltaTarget:
 
     def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
         """Replace all rows."""
+        if self.driver and (done := self.driver.overwrite(rows, record, expected)):
+            return done
         work = _Work(self, record, expected)
         with work as transaction:
             files = transaction.files()
@@ -113,6 +124,8 @@ class DeltaTarget:
 
     def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
         """Add rows."""
+        if self.driver and (done := self.driver.append(rows, record, expected)):
+            return done
         work = _Work(self, record, expected)
         with work as transaction:
             written = transaction.write(self._fitting(rows))
@@ -121,12 +134,16 @@ class DeltaTarget:
 
     def touch(self, record: str, expected: TargetState) -> Applied:
         """Commit the record alone: a version without files."""
+        if self.driver and (done := self.driver.touch(record, expected)):
+            return done
         work = _Work(self, record, expected)
         with work:
             return work.commit([], "Append", 0, 0)
 
     def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
         """Delete exactly -n copies of a row, add +n copies."""
+        if self.driver and (done := self.driver.apply_bag(change, record, expected)):
+            return done
         work = _Work(self, record, expected)
         with work as transaction:
             names = self._fitting(change, extra=1).columns[:-1]
@@ -149,9 +166,11 @@ class DeltaTarget:
             return self._rewrite(work, table, found, inserts, came)
 
     def replace_keys(
-        self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
-        """Make ``rows`` the rows of their keys, drop the keys in ``gone``, leave equal rows alone."""
+        """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
+        if self.driver and (done := self.driver.replace_keys(rows, touched, keys, record, expected)):
+            return done
         work = _Work(self, record, expected)
         with work as transaction:
             names = self._fitting(rows).columns
@@ -159,9 +178,7 @@ class DeltaTarget:
             new, local = work.held(_numbered(rows).withColumn("__gone", fn.lit(False)), rows)
             came = len(rows.select(fn.lit(1)).collect()) if local else new.count()
             work.step("change")
-            empty = new.where("false").drop("__id", "__gone")
-            dropped = gone.toDF(*(f"c{place}" for place in places)).select("*", fn.lit(True).alias("__gone"))
-            wanted = new.unionByName(empty.unionByName(dropped, allowMissingColumns=True), allowMissingColumns=True)
+            wanted = new.unionByName(_gone(new, touched, places), allowMissingColumns=True)
             table = Addressed(transaction, names)
             others = [place for place in range(len(names)) if place not in places]
             same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
@@ -175,6 +192,21 @@ class DeltaTarget:
             if found.count == 0:
                 return self._only_add(work, inserts, inserted)
             return self._rewrite(work, table, found, inserts, inserted)
+
+    def accumulate(
+        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
+    ) -> Applied:
+        """Add ``delta`` to the stored rows of its keys; a row whose count becomes 0 goes."""
+        if self.driver and (done := self.driver.accumulate(delta, keys, record, expected, count)):
+            return done
+        # Whatever comes between this look and the commit makes the commit fail.
+        sums = add_up(self.name, self.frame(), self._fitting(delta), keys, count)
+        try:
+            if sums.rows is None:
+                return self.touch(record, expected)
+            return self.replace_keys(sums.rows, sums.touched, keys, record, expected)
+        finally:
+            sums.kept.unpersist()
 
     def _only_add(self, work: _Work, inserts: DataFrame, count: int) -> Applied:
         written = work.transaction.write(inserts.coalesce(1) if count <= ONE_FILE_ROWS else inserts) if count else []
@@ -226,7 +258,7 @@ class _Work:
         target = self.target
         with commit_lock(target.path):
             self._check()
-            version = self.transaction.commit(actions, mode, target._number + 1, self.record)
+            version = self.transaction.commit(actions, mode, target.next_number, self.record)
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 
@@ -240,6 +272,16 @@ def _numbered(frame: DataFrame, *extra: str) -> DataFrame:
     """Name the columns by place (c0, c1 …, ``extra``), so that no user's name can meet ours, and number the rows."""
     count = len(frame.columns) - len(extra)
     return frame.toDF(*_places(range(count)), *extra).withColumn("__id", fn.monotonically_increasing_id())
+
+
+def _gone(new: DataFrame, touched: DataFrame, places: Sequence[int]) -> DataFrame:
+    """Give the touched keys that no new row has, each once; without keys that is one, if there is no new row."""
+    one = new.sparkSession.range(1).select(fn.lit(True).alias("__gone"))
+    if places:
+        one = touched.toDF(*(f"c{place}" for place in places)).dropDuplicates().withColumn("__gone", fn.lit(True))
+    present = new.select(*(fn.col(f"c{place}").alias(f"t{place}") for place in places))
+    gone = one.join(present, all_equal(0, places), "left_anti")
+    return new.where("false").drop("__id", "__gone").unionByName(gone, allowMissingColumns=True)
 
 
 def _places(names: Sequence[object] | range) -> list[str]:

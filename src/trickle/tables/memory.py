@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 from trickle.errors import ConflictError, StateError
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
@@ -18,11 +19,14 @@ from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetSta
 from trickle.tables.rows import as_schema, local_frame, row_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     Row = Sequence[Any]
+
+_INTEGER_BYTES: Final = {"byte": 1, "short": 2, "integer": 4, "long": 8}
 
 
 def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counter[Any]]:
@@ -113,6 +117,10 @@ class MemorySource:
         fields = [*(schema.fields[place] for place in places), StructField(WEIGHT, LongType(), False)]
         return local_frame(self.spark, signed, StructType(fields))
 
+    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:  # noqa: ARG002 - `changes` costs no job
+        """Give None: the rows are a local relation already."""
+        return None
+
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version, all columns."""
         frame = self._frames.get(version)
@@ -171,16 +179,17 @@ class MemoryTarget:
         return self._commit([*kept, *came], len(went), len(came), record, expected)
 
     def replace_keys(
-        self, rows: DataFrame, gone: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
-        """Make ``rows`` the rows of their keys, drop the keys in ``gone``, leave equal rows alone."""
-        places = [self.schema.names.index(name) for name in keys]
+        """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
+        return self._replace(_collect(rows), _collect(touched), keys, record, expected)
 
-        def key_of(row: Row) -> Any:
-            return row_key([row[place] for place in places])
-
-        new = {key_of(row): row for row in _collect(rows)}
-        dropped = {row_key(row) for row in _collect(gone)}
+    def _replace(
+        self, rows: Sequence[Row], touched: Iterable[Row], keys: Sequence[str], record: str, expected: TargetState
+    ) -> Applied:
+        key_of = self._key_of(keys)
+        new = {key_of(row): row for row in rows}
+        dropped = {row_key(row) for row in touched} if keys else {()}
         kept: list[Row] = []
         deleted = 0
         for row in self._rows:
@@ -197,25 +206,39 @@ class MemoryTarget:
     def accumulate(
         self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
     ) -> Applied:
-        """Add ``delta`` to the stored rows, column by column."""
-        names = self.schema.names
-        places = [names.index(name) for name in keys]
-        counted = names.index(count)
-        state = {row_key([row[p] for p in places]): row for row in self._rows}
-        inserted = deleted = 0
+        """Add the delta to the rows of its keys; a row whose count becomes 0 goes."""
+        key_of, at = self._key_of(keys), self.schema.names.index(count)
+        stored = {key_of(row): row for row in self._rows}
+        values = [place for place, name in enumerate(self.schema.names) if name not in keys]
+        touched, after = [], []
         for row in _collect(delta):
-            key = row_key([row[p] for p in places])
-            old = state.pop(key, None)
-            new = row if old is None else [v if p in places else old[p] + v for p, v in enumerate(row)]
-            if new[counted] < 0:
-                raise StateError(STATE_MISMATCH, f"{self.name} would count {new[counted]} rows of {key}.")
-            keeps = bool(new[counted]) or not keys
-            if keeps:
-                state[key] = new
-            same = old is not None and keeps and row_key(old) == row_key(new)
-            inserted += keeps and not same
-            deleted += old is not None and not same
-        return self._commit(list(state.values()), deleted, inserted, record, expected)
+            if not any(row[place] for place in values):
+                continue
+            old = stored.get(key_of(row))
+            new = [item + old[place] if old is not None and place in values else item for place, item in enumerate(row)]
+            if new[at] < 0:
+                raise StateError(STATE_MISMATCH, f"{self.name} counts fewer rows of {key_of(row)} than are to go.")
+            for place in values:
+                self._check_fits(new[place], place)
+            touched.append([row[self.schema.names.index(name)] for name in keys])
+            if new[at] or not keys:
+                after.append(new)
+        if not touched:
+            return self.touch(record, expected)
+        return self._replace(after, touched, keys, record, expected)
+
+    def _key_of(self, keys: Sequence[str]) -> Callable[[Row], Any]:
+        places = [self.schema.names.index(name) for name in keys]
+        return lambda row: row_key([row[place] for place in places])
+
+    def _check_fits(self, value: Any, place: int) -> None:
+        kind = self.schema.fields[place].dataType
+        if isinstance(kind, DecimalType):
+            limit: Any = Decimal(10) ** (kind.precision - kind.scale)
+        else:
+            limit = 2 ** (8 * _INTEGER_BYTES.get(kind.typeName(), 1024) - 1)
+        if not -limit <= value < limit or (value == -limit and isinstance(kind, DecimalType)):
+            raise StateError("SUM_OVERFLOW", f"{self.name}: a sum does not fit {kind.simpleString()}.")
 
     def touch(self, record: str, expected: TargetState) -> Applied:
         """Commit the record alone."""

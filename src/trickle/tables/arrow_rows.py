@@ -1,0 +1,93 @@
+"""Finding rows by value in Arrow tables, comparing as Spark's null-safe equality does.
+
+Law    row_ids(a, b)[i] == row_ids(a, b)[j]  exactly when the rows i and j of a and b laid end to end are equal:
+       NULL equals NULL, NaN equals NaN, 0.0 equals -0.0; strings and binaries by their bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+_MOST_IDS: Final = 2**62
+"""Numbers above this are renumbered before another column is added, so that they never overflow."""
+
+
+def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:
+    """Number the rows of two tables with the same column types, equal rows alike."""
+    count = first.num_rows + second.num_rows
+    ids = np.zeros(count, np.int64)
+    size = 1
+    for left, right in zip(first.columns, second.columns, strict=True):
+        codes, kinds = _codes(pa.chunked_array([*left.chunks, *right.chunks], type=left.type))
+        if size * kinds > _MOST_IDS:
+            ids, size = _codes(pa.chunked_array([pa.array(ids)]))
+        ids = ids * kinds + codes
+        size *= kinds
+    return ids[: first.num_rows], ids[first.num_rows :]
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[Numbers, int]:
+    """Number the values of a column from 0; gives how many different ones there are, at least 1."""
+    coded = pc.dictionary_encode(_normal(column).combine_chunks(), null_encoding="encode")
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(coded.dictionary), 1)
+
+
+def _normal(column: Any) -> Any:
+    """Give floats one zero and one NaN."""
+    if not pa.types.is_floating(column.type):
+        return column
+    nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
+
+
+def near(stored: pa.Table, wanted: pa.Table) -> Numbers:
+    """Give the places of stored rows that may equal a wanted one: all that do, and not many others.
+
+    Each column of the few wanted rows is a set that the many stored values are looked up in; only what passes all sets
+    has to be numbered.
+    """
+    mask: Any = None
+    for column, values in zip(stored.columns, wanted.columns, strict=True):
+        passed = pc.is_in(_normal(column), value_set=_normal(values).combine_chunks())
+        mask = passed if mask is None else pc.and_(mask, passed)
+    if mask is None:
+        return np.arange(stored.num_rows)
+    return np.flatnonzero(mask.to_numpy())
+
+
+def taken(pool: Numbers, wanted: Numbers, counts: Numbers | None = None) -> Mask:
+    """Mark rows of a pool so that of each wanted number as many are marked as wanted, or all there are.
+
+    Which of several equal rows is marked makes no difference.
+    """
+    numbers, inverse = np.unique(wanted, return_inverse=True)
+    limits = np.bincount(inverse, weights=counts, minlength=len(numbers)).astype(np.int64)
+    marked = np.zeros(len(pool), np.bool_)
+    if not len(numbers):
+        return marked
+    place = np.minimum(np.searchsorted(numbers, pool), len(numbers) - 1)
+    limit = np.where(numbers[place] == pool, limits[place], 0)
+    order = np.argsort(pool, kind="stable")
+    ordered = pool[order]
+    starts = np.searchsorted(ordered, ordered)
+    marked[order] = np.arange(len(pool)) - starts < limit[order]
+    return marked
+
+
+def with_places(table: pa.Table, places: Numbers | Sequence[int]) -> pa.Table:
+    """Give some rows of a table."""
+    return table.take(pa.array(places, pa.int64()))

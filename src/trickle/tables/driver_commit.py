@@ -1,0 +1,60 @@
+"""A commit to a Delta log on a local file system, written in the driver.
+
+A version is made by linking a finished file to its name: that fails if the name is taken, so of two writers one wins,
+and no reader ever sees half a commit. A crash before the link leaves only files that no version names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from trickle._version import __version__
+from trickle.tables.delta_commit import APPLICATION
+from trickle.tables.driver_write import now_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from trickle.tables.driver_write import Action
+
+
+def commit_lines(
+    actions: Iterable[Action], *, mode: str, number: int, record: str, read: int, metrics: Mapping[str, int]
+) -> str:
+    """Give the text of a commit: what Delta's own would say of a write, with our record and transaction mark."""
+    info: dict[str, Any] = {
+        "timestamp": now_ms(),
+        "operation": "WRITE",
+        "operationParameters": {"mode": mode, "partitionBy": "[]"},
+        "readVersion": read,
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": {name: str(value) for name, value in metrics.items()},
+        "userMetadata": record,
+        "engineInfo": f"Trickle/{__version__}",
+        "txnId": str(uuid.uuid4()),
+    }
+    mark = {"appId": APPLICATION, "version": number, "lastUpdated": now_ms()}
+    lines = [{"commitInfo": info}, {"txn": mark}, *actions]
+    return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+
+
+def put_commit(log: Path, version: int, text: str) -> None:
+    """Make a version, all or nothing.
+
+    Raises:
+        FileExistsError: Another writer made it first.
+    """
+    draft = log / f".trickle-{uuid.uuid4()}.tmp"
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, log / f"{version:020d}.json")
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,66 @@
+"""Which Delta tables the driver may read and write without Spark: those whose every feature is known here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class NeedsSparkError(Exception):
+    """The driver cannot do this: the Spark lane must. Never seen by a user."""
+
+
+_READER_FEATURES: Final = frozenset(
+    {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
+)
+"""Features that bear only on tables that use them, which is seen elsewhere: in the metadata or at a file."""
+
+_WRITER_FEATURES: Final = frozenset(
+    {
+        *_READER_FEATURES,
+        *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
+        *("inCommitTimestamp", "allowColumnDefaults"),
+    }
+)
+_MOST_LEGACY_WRITER: Final = 6
+"""Protocols up to this are made of the features above; 7 lists its features."""
+
+_REFUSED_SETTINGS: Final = ("delta.constraints.", "delta.coordinatedCommits.")
+_REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableInCommitTimestamps", "delta.enableRowTracking")
+
+
+def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Tell whether files hold the table's columns under their own names, and nothing unknown bears on them."""
+    mode = _settings(metadata).get("delta.columnMapping.mode", "none")
+    return mode == "none" and set(protocol.get("readerFeatures") or ()) <= _READER_FEATURES
+
+
+def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Tell whether a commit of plain files is all that the table's format asks of a writer."""
+    version = int(protocol["minWriterVersion"])
+    if version > _MOST_LEGACY_WRITER and protocol.get("writerFeatures") is None:
+        return False
+    settings = _settings(metadata)
+    return (
+        is_readable(protocol, metadata)
+        and set(protocol.get("writerFeatures") or ()) <= _WRITER_FEATURES
+        and not metadata.get("partitionColumns")
+        and not any(key.startswith(_REFUSED_SETTINGS) for key in settings)
+        and not any(settings.get(key, "false").lower() == "true" for key in _REFUSED_SWITCHES)
+    )
+
+
+def has_feed(metadata: Mapping[str, Any]) -> bool:
+    """Tell whether the table keeps a change feed."""
+    return _settings(metadata).get("delta.enableChangeDataFeed", "false").lower() == "true"
+
+
+def checkpoint_interval(metadata: Mapping[str, Any]) -> int:
+    """Give after how many commits the table's log gets a checkpoint, which only Spark writes."""
+    return int(_settings(metadata).get("delta.checkpointInterval", "10"))
+
+
+def _settings(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    return metadata.get("configuration") or {}

@@ -1,0 +1,240 @@
+"""The driver lane of Delta tables: the same commits as Spark's, read back by Spark and by delta-rs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from trickle.errors import ConflictError, StateError
+from trickle.tables.contract import WEIGHT
+from trickle.tables.delta_create import create_target, open_target
+from trickle.tables.delta_lake import DeltaSource
+from trickle.tables.delta_log import local_path
+from trickle.tables.rows import local_frame, row_key
+
+from .conftest import bag, net, net_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from trickle.tables.delta_target import DeltaTarget
+
+ALL = (
+    "b boolean, i8 byte, i16 short, i32 int, i64 bigint, f float, d double, small decimal(9,2), mid decimal(18,4), "
+    "wide decimal(38,10), s string, bin binary, day date, at timestamp, wall timestamp_ntz"
+)
+NOON = datetime(2024, 5, 6, 12, 0, 0, 123456)
+ONE = (
+    *(True, 1, 2, 3, 2**62, 1.5, 2.5, Decimal("-1.25"), Decimal("12345678901234.5678")),
+    *(Decimal("1234567890123456789012345678.0123456789"), "ü", b"\x00\xff", date(1969, 12, 31)),
+    *(NOON.replace(tzinfo=UTC), NOON),
+)
+NULLS = (None,) * 15
+NAN = (*ONE[:5], float("nan"), float("nan"), *ONE[7:])
+ZERO = (*ONE[:5], 0.0, -0.0, *ONE[7:])
+OTHER_ZERO = (*ONE[:5], -0.0, 0.0, *ONE[7:])
+
+
+def plain(row: Any) -> Any:
+    """A row whose instants are UTC without saying so, as a UTC session collects them."""
+    return row_key([v.astimezone(UTC).replace(tzinfo=None) if isinstance(v, datetime) and v.tzinfo else v for v in row])
+
+
+@pytest.fixture
+def made(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
+    names: list[str] = []
+
+    def make(schema: str, rows: Any, **properties: str) -> DeltaTarget:
+        names.append(f"lane_{abs(hash(request.node.name)) % 10**8}_{len(names)}")
+        frame = local_frame(spark, rows, schema)
+        settings = {f"delta.{key}": value for key, value in properties.items()}
+        return create_target(spark, names[-1], frame, "created", settings)
+
+    yield make
+    for name in names:
+        spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def by_delta_rs(target: DeltaTarget) -> Counter[Any]:
+    table = DeltaTable(str(local_path(target.path))).to_pyarrow_table()
+    return Counter(plain(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def by_spark(spark: SparkSession, target: DeltaTarget) -> Counter[Any]:
+    return Counter(plain(tuple(row)) for row in spark.table(target.name).collect())
+
+
+def test_every_plain_type_is_found_and_written_exactly(made: Any, spark: SparkSession) -> None:
+    target = made(ALL, [ONE, ONE, NULLS, NULLS, NAN, ZERO])
+    schema = spark.table(target.name).schema
+    scanned = spark.table(target.name).where("i32 = 99")
+    assert "driver" not in target.append(scanned, "by spark", target.state()).steps
+
+    change = [(*ONE, -1), (*NULLS, -2), (*NAN, -1), (*OTHER_ZERO, -1), (*NAN, 2)]
+    applied = target.apply_bag(local_frame(spark, change, f"{ALL}, {WEIGHT} bigint"), "bag", target.state())
+
+    assert "driver" in applied.steps
+    assert (applied.rows_inserted, applied.rows_deleted) == (2, 5)
+    expected = Counter({plain(ONE): 1, plain(NAN): 2})
+    assert by_spark(spark, target) == expected
+    assert by_delta_rs(target) == expected
+    assert spark.table(target.name).schema == schema
+    fresh = open_target(spark, target.name)  # nothing kept: the rows are read from the files
+    again = [(*NAN, -2), (*ONE, 1)]
+    applied = fresh.apply_bag(local_frame(spark, again, f"{ALL}, {WEIGHT} bigint"), "again", fresh.state())
+    assert "driver" in applied.steps
+    assert by_spark(spark, target) == by_delta_rs(target) == {plain(ONE): 2}
+
+
+def test_the_change_feed_tells_the_change(made: Any, spark: SparkSession) -> None:
+    target = made("k int, v string", [(1, "a"), (2, "b"), (3, "c")])
+    start = target.state().version
+
+    rows, touched = [(1, "a"), (2, "B"), (None, "n")], [(1,), (2,), (3,), (None,)]
+    frames = local_frame(spark, rows, "k int, v string"), local_frame(spark, touched, "k int")
+    applied = target.replace_keys(*frames, ["k"], "keys", target.state())
+    appended = target.append(frames[0], "more", target.state())
+
+    assert "driver" in applied.steps
+    feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {start + 1}, {applied.version})")
+    told = Counter((row["k"], row["v"], row["_change_type"]) for row in feed.collect())
+    assert told == {(2, "b", "delete"): 1, (3, "c", "delete"): 1, (2, "B", "insert"): 1, (None, "n", "insert"): 1}
+    feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {appended.version})")
+    assert Counter((row["k"], row["_change_type"]) for row in feed.collect()) == {
+        (1, "insert"): 1,
+        (2, "insert"): 1,
+        (None, "insert"): 1,
+    }
+    source = DeltaSource(spark, "reader", target.path)
+    span = source.classify(start, appended.version, ["v", "k"])
+    assert (span.kind, span.rows) == ("mixed", 7)
+    small = source.small_changes(span, ["v", "k"])
+    assert small is not None
+    assert net_arrow(small) == net(source.changes(span, ["v", "k"]))
+    history = spark.sql(f"DESCRIBE HISTORY {target.name} LIMIT 2").collect()
+    assert [row["userMetadata"] for row in history] == ["more", "keys"]
+    assert history[1]["operationMetrics"]["numDeletedRows"] == "2"
+
+
+def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint", [(1,), (2,)])
+    start = target.state()
+    folder = local_path(target.path)
+    assert folder is not None
+
+    def files() -> set[Path]:
+        return {path for path in folder.rglob("*") if path.suffix in (".parquet", ".json", ".tmp")}
+
+    put = target.driver._try
+
+    def slow(write: Any, record: str, expected: Any) -> Any:
+        def between(draft: Any) -> Any:
+            commit = draft._commit
+
+            def late(*args: Any) -> Any:
+                open_target(spark, target.name).touch("first", start)
+                return commit(*args)
+
+            draft._commit = late
+            return write(draft)
+
+        return put(between, record, expected)
+
+    target.driver._try = slow
+    before = files()
+    change = local_frame(spark, [(1, -1), (5, 1)], f"id bigint, {WEIGHT} bigint")
+    with pytest.raises(ConflictError):
+        target.apply_bag(change, "late", start)
+    assert {path.suffix for path in files() - before} == {".json"}
+    assert target.state().record == "first"
+    del target.driver._try
+
+    with pytest.raises(StateError):
+        target.apply_bag(local_frame(spark, [(9, -1)], f"id bigint, {WEIGHT} bigint"), "mismatch", target.state())
+    applied = target.apply_bag(change, "now", target.state())
+    assert "driver" in applied.steps
+    assert bag(target.frame()) == {(2,): 1, (5,): 1}
+
+
+def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint", [(1,)], checkpointInterval="4")
+    lanes = {}
+    for number in range(8):
+        applied = target.append(local_frame(spark, [(number,)], "id bigint"), str(number), target.state())
+        lanes[applied.version] = "driver" in applied.steps
+
+    assert {version for version, driver in lanes.items() if not driver} == {v for v in lanes if v % 4 == 0}
+    folder = local_path(target.path)
+    assert folder is not None
+    assert list((folder / "_delta_log").glob("*4.checkpoint*.parquet"))
+    numbers = [target.log.commit(version).transactions["trickle"] for version in lanes]
+    assert numbers == list(range(numbers[0], numbers[0] + 8))
+    assert bag(target.frame())[(7,)] == 1
+    assert open_target(spark, target.name).state().record == "7"
+
+
+def test_many_small_files_become_one(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint", [(0,)])
+    for number in range(1, 10):
+        target.append(local_frame(spark, [(number,)], "id bigint"), "more", target.state())
+    assert len(target.files.at(target.log.head()) or ()) == 10
+
+    change = local_frame(spark, [(3, -1)], f"id bigint, {WEIGHT} bigint")
+    applied = target.apply_bag(change, "less", target.state())
+
+    assert "driver" in applied.steps
+    (file,) = target.files.at(applied.version) or ()
+    assert json.loads(file.body["stats"])["numRecords"] == 9
+    assert bag(target.frame()) == {(n,): 1 for n in range(10) if n != 3}
+
+
+@pytest.mark.parametrize("vectors", ["false", "true"])
+@pytest.mark.parametrize("feed", ["false", "true"])
+def test_small_changes_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, vectors: str, feed: str) -> None:
+    path = str(tmp_path / "t")
+    local_frame(spark, [ONE, ONE, NULLS, NAN, ZERO], ALL).coalesce(1).write.format("delta").option(
+        "delta.enableDeletionVectors", vectors
+    ).option("delta.enableChangeDataFeed", feed).save(path)
+    source = DeltaSource(spark, "t", path)
+    names = spark.read.format("delta").load(path).columns
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE s IS NULL")
+    spark.sql(f"UPDATE delta.`{path}` SET i8 = 7, s = 'x' WHERE isnan(d)")
+    local_frame(spark, [ONE], ALL).write.format("delta").mode("append").save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE d = 0")
+
+    for since, upto in ((0, 1), (0, 2), (2, 3), (1, 4), (0, 4), (4, 4)):
+        span = source.classify(since, upto, names)
+        assert span.broken is None
+        small = source.small_changes(span, names)
+        assert small is not None
+        found = {plain(row): weight for row, weight in net_arrow(small).items()}
+        assert found == {plain(row): weight for row, weight in net(source.changes(span, names)).items()}
+
+
+def test_partitions_are_read_from_the_log_and_old_files_lack_new_columns(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    local_frame(spark, [(1, "a b", None), (2, None, date(2024, 1, 2))], "id int, p string, q date").write.format(
+        "delta"
+    ).partitionBy("p", "q").save(path)
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMN extra int")
+    local_frame(spark, [(3, "c", None, 5)], "id int, p string, q date, extra int").write.format("delta").mode(
+        "append"
+    ).save(path)
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
+    source = DeltaSource(spark, "t", path)
+    names = ["extra", "p", "id", "q"]
+    span = source.classify(1, source.head(), names)
+
+    small = source.small_changes(span, names)
+
+    assert small is not None
+    assert net_arrow(small) == net(source.changes(span, names)) == {(5, "c", 3, None): 1, (None, "a b", 1, None): -1}
