@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from trickle.catalyst.lift import ResolveLeaf
     from trickle.model.definition import Mode
-    from trickle.tables.contract import ColumnFact
+    from trickle.tables.contract import ColumnFact, Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ class Trickle:
         self.disable = frozenset(disable)
         self._jvm = Jvm(spark)
         self._frontend = Frontend(self._jvm)
-        self._catalog = Catalog(spark)
+        self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
+        self._catalog = Catalog(spark, self._lane)
         self._open: dict[str, _Open] = {}
 
     # -- verbs
@@ -158,7 +159,7 @@ class Trickle:
             definition = self._frozen(definition, prepared)
 
         def fill(made: DeltaTarget) -> None:
-            stages = DeltaStages(self.spark, made.name, made.path)
+            stages = DeltaStages(self.spark, made.name, made.path, self._lane)
             self._open[full_name] = _Open(
                 definition, made, stages, session, analysed, views, prepared, _columns_read(prepared)
             )
@@ -167,7 +168,7 @@ class Trickle:
         like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
         try:
-            make_target(self.spark, full_name, like, fill, properties)
+            make_target(self.spark, full_name, like, fill, properties, lane=self._lane)
         except BaseException:
             self._open.pop(full_name, None)
             raise
@@ -269,9 +270,9 @@ class Trickle:
             session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
         analysed = self._analyse(definition, session)
         views = self._frontend.views(analysed)
-        target = DeltaTarget(self.spark, full_name, location)
+        target = DeltaTarget(self.spark, full_name, location, lane=self._lane)
         prepared = self._prepare(definition, session, analysed, views, without=_left_out(target))
-        stages = DeltaStages(self.spark, full_name, location)
+        stages = DeltaStages(self.spark, full_name, location, self._lane)
         opened = _Open(definition, target, stages, session, analysed, views, prepared, _columns_read(prepared))
         self._open[full_name] = opened
         return opened

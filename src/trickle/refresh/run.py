@@ -133,11 +133,16 @@ class Refresh:
                 raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
             return self._full(state, aim, broken)
         try:
-            return self._differential(state, record, aim, spans)
+            report = self._differential(state, record, aim, spans)
         except StateError as error:
             if error.code != codes.STATE_MISMATCH or self.mode == "differential":
                 raise
             return self._full(state, aim, Reason(error.code, error.message))
+        # What the last refresh stood on is not needed any more.
+        for program in self.prepared.stages:
+            if self.stages is not None and program.stage is not None and program.stage.name in record.frontier:
+                self.stages.clean(program.stage.name, record.frontier[program.stage.name].version)
+        return report
 
     # -- stages
 

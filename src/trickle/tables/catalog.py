@@ -14,6 +14,8 @@ from trickle.tables.delta_log import DeltaLogFiles
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from trickle.tables.contract import Lane
+
 SESSION_CATALOG: Final = "spark_catalog"
 # Leaves that are constant rows: VALUES, SELECT without FROM, range().
 _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
@@ -22,9 +24,10 @@ _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 class Catalog:
     """The user's catalog, with what Trickle needs of it. Sources are kept, because their handles hold parsed logs."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, lane: Lane = "auto") -> None:
         """Bind to a session."""
         self.spark = spark
+        self.lane = lane
         self._sources: dict[tuple[str, str], DeltaSource] = {}
         self._logs: dict[str, DeltaLogFiles] = {}
 
@@ -111,7 +114,7 @@ class Catalog:
             name = _relative(table.get().identifier(), schema)
         known = self._sources.get((name, path))
         if known is None:
-            known = self._sources[name, path] = DeltaSource(self.spark, name, path)
+            known = self._sources[name, path] = DeltaSource(self.spark, name, path, lane=self.lane)
         return known
 
     def source_by_name(self, name: str, *, catalog: str, schema: str) -> DeltaSource:
@@ -132,7 +135,7 @@ class Catalog:
             path = found
         known = self._sources.get((name, path))
         if known is None:
-            known = self._sources[name, path] = DeltaSource(self.spark, name, path)
+            known = self._sources[name, path] = DeltaSource(self.spark, name, path, lane=self.lane)
         return known
 
     def _log(self, location: str) -> DeltaLogFiles:

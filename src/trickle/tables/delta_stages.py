@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.contract import Lane
+
 FOLDER: Final = "_trickle"
 
 _PROPERTIES: Final[Mapping[str, str]] = {**TABLE_PROPERTIES, "delta.logRetentionDuration": "interval 1 days"}
@@ -31,11 +33,12 @@ _PROPERTIES: Final[Mapping[str, str]] = {**TABLE_PROPERTIES, "delta.logRetention
 class DeltaStages:
     """The stages of the stream table at a location."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str) -> None:
+    def __init__(self, spark: SparkSession, name: str, path: str, lane: Lane = "auto") -> None:
         """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
         self.spark = spark
         self.name = name
         self.path = path
+        self.lane = lane
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
 
@@ -46,7 +49,10 @@ class DeltaStages:
             place = self._place(name)
             if DeltaHandle(self.spark, place).head()[0] < 0:
                 _make(place, like)
-            known = DeltaTarget(self.spark, self.name, place), DeltaSource(self.spark, name, place)
+            known = (
+                DeltaTarget(self.spark, self.name, place, lane=self.lane),
+                DeltaSource(self.spark, name, place, lane=self.lane),
+            )
             self._known[name] = known
         return known
 
