@@ -59,10 +59,11 @@ class Lowered:
 class Lower:
     """Builds Catalyst plans for one set of leaves."""
 
-    def __init__(self, jvm: Jvm, leaf: Leaf) -> None:
-        """Start with the function that gives the DataFrame of a leaf."""
+    def __init__(self, jvm: Jvm, leaf: Leaf, *, hints: bool = True) -> None:
+        """Start with the function that gives the DataFrame of a leaf; ``hints`` if what is called small is."""
         self.jvm = jvm
         self.leaf = leaf
+        self.hints = hints
         self._handles: dict[int, Any] = {}
         self.loops: dict[int, Any] = {}
 
@@ -213,7 +214,7 @@ def _lower_project(lower: Lower, plan: Project) -> Lowered:
 
 def _join(lower: Lower, plan: Join, left: Lowered, right: Lowered, kind: Any) -> Any:
     condition = lower.condition(plan, left, right)
-    hint = lower.jvm.broadcast_hint(plan.small)
+    hint = lower.jvm.broadcast_hint(plan.small if lower.hints else None)
     return lower.jvm.plan("Join", left.plan, right.plan, kind, lower.jvm.some(condition), hint)
 
 

@@ -106,7 +106,7 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
-        return Lower(self.jvm, self._leaf).frame(plan)
+        return Lower(self.jvm, self._leaf, hints=self.local).frame(plan)
 
     def materialise(self, frame: DataFrame) -> Rows:
         """Run a DataFrame and keep its rows, in the driver or in the cluster."""

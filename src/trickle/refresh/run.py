@@ -266,10 +266,15 @@ class Refresh:
         new = new_record("differential", None, goal, self.prepared)
         live = {n: s for n, s in spans.items() if s.kind != "none"}
         with self.watch.step("read changes"):
-            known = [s.rows for s in live.values()]
+            used = program.used
+            small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
+            known = [live[n].rows if rows is None else rows.num_rows for n, rows in small.items()]
             local = None not in known and sum(r for r in known if r is not None) <= DRIVER_ROWS
             evaluation = Evaluation(self.jvm, self._snapshots(record.frontier, goal), {}, local=local)
-            evaluation.changes = {n: self._changes(evaluation, n, s) for n, s in live.items()}
+            evaluation.changes = {
+                n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
+                for n, rows in small.items()
+            }
         changed = {n: r.count for n, r in evaluation.changes.items()}
         self.changed.update((n, count) for n, count in changed.items() if not is_stage(n))
         touched = frozenset(n for n, count in changed.items() if count)
@@ -290,9 +295,6 @@ class Refresh:
     def _changes(self, evaluation: Evaluation, name: str, span: Span) -> Rows:
         """Read a source's change once, only the used columns, netted."""
         used = self.prepared.program.used[name]
-        small = self.sources[name].small_changes(span, used)
-        if small is not None:
-            return from_arrow(self.jvm, small)
         frame = self.sources[name].changes(span, used)
         if evaluation.local:
             # Few rows: one partition sums their weights without a shuffle.
