@@ -275,13 +275,13 @@ class DeltaHandle:
         plan = frame._jdf.queryExecution().optimizedPlan()
         return str(plan.getClass().getSimpleName()) == "LocalRelation"
 
-    def local_rows(self, frame: DataFrame) -> pa.Table | None:
-        """Give the rows of a DataFrame that the driver already holds, without a job; None if it is not one.
+    def local_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
+        """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
 
         ``toArrow`` would run a job for them.
         """
         plan = frame._jdf.queryExecution().optimizedPlan()
-        if str(plan.getClass().getSimpleName()) != "LocalRelation":
+        if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
             return None
         converter = self._object(self._jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
         schema = plan.schema()
