@@ -119,3 +119,14 @@ def test_sums_keep_their_types_or_overflow() -> None:
             edit_sum(stored, table([delta], schema), ["k"], "n")
     with pytest.raises(MissingRowsError):
         edit_sum(stored, table([(1, -2, Decimal(0))], schema), ["k"], "n")
+
+
+def test_without_keys_there_is_one_row() -> None:
+    schema = pa.schema([("n", pa.int64()), ("total", pa.decimal128(10, 2))])
+    stored = table([(2, Decimal("1.50"))], schema)
+
+    for delta, expected in (((-2, Decimal("-1.50")), (0, Decimal("0.00"))), ((0, Decimal(0)), (2, Decimal("1.50")))):
+        edit = edit_sum(stored, table([delta], schema), [], "n")
+        assert after(stored, edit) == [expected]
+    assert after(stored, edit_keys(stored, schema.empty_table(), pa.schema([]).empty_table(), [])) == []
+    assert after(stored.slice(1), edit_sum(stored.slice(1), stored, [], "n")) == [(2, Decimal("1.50"))]

@@ -6,6 +6,7 @@ Law    stored after = stored before - the leaving rows + the inserts, as bags
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,9 +90,10 @@ def edit_sum(stored: pa.Table, delta: pa.Table, keys: Sequence[str], count: str)
     """
     values = [name for name in delta.column_names if name not in keys]
     delta = delta.filter(_any_nonzero(delta, values))
-    held, asked = stored.select(list(keys)), delta.select(list(keys))
-    places = near(held, asked)
-    pool, wanted = row_ids(with_places(held, places), asked)
+    asked = delta.select(list(keys))
+    places = near(stored.select(list(keys)), asked)
+    # Select last: rows taken from a table without columns are none.
+    pool, wanted = row_ids(with_places(stored, places).select(list(keys)), asked)
     if len(np.unique(wanted)) != len(wanted):
         message = "a delta has each key once"
         raise AssertionError(message)
@@ -117,8 +119,9 @@ def edit_sum(stored: pa.Table, delta: pa.Table, keys: Sequence[str], count: str)
 def _any_nonzero(delta: pa.Table, names: Sequence[str]) -> Any:
     mask: Any = pa.array(np.zeros(delta.num_rows, np.bool_))
     for name in names:
-        column = delta[name]
-        mask = pc.or_(mask, pc.not_equal(column, pa.scalar(0).cast(column.type)))
+        kind = delta[name].type
+        zero = pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
+        mask = pc.or_(mask, pc.not_equal(delta[name], zero))
     return mask
 
 

@@ -7,7 +7,7 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Jvm = Any
 """A reference to a JVM object; py4j knows no types."""
+
+_BYTES: Final = "ISO-8859-1"
+"""The charset in which any bytes are a text: py4j hands texts over at once, but byte arrays and numbers one by one."""
 
 
 class DeltaHandle:
@@ -245,10 +248,10 @@ class DeltaHandle:
         log = self.log
         store = self._object(self._delta.storage.dv, "DeletionVectorStore").createInstance(log.newDeltaHadoopConf())
         places = store.read(self.add_file(file).deletionVector(), log.dataPath()).values()
-        # As bytes at once: py4j would fetch the numbers one by one.
         buffer = self._jvm.java.nio.ByteBuffer.allocate(8 * len(places))
         buffer.asLongBuffer().put(places)
-        return np.frombuffer(buffer.array(), ">i8").astype(np.int64)
+        text = self._jvm.java.nio.charset.Charset.forName(_BYTES).decode(buffer).toString()
+        return np.frombuffer(str(text).encode(_BYTES), ">i8").astype(np.int64)
 
     def file_body(self, snapshot: Jvm, path: str) -> Mapping[str, Any]:
         """Find the ``add`` action of a file in a snapshot."""
@@ -275,22 +278,25 @@ class DeltaHandle:
         plan = frame._jdf.queryExecution().optimizedPlan()
         return str(plan.getClass().getSimpleName()) == "LocalRelation"
 
-    def local_rows(self, frame: DataFrame) -> pa.Table | None:
-        """Give the rows of a DataFrame that the driver already holds, without a job; None if it is not one.
+    def local_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
+        """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
 
         ``toArrow`` would run a job for them.
         """
         plan = frame._jdf.queryExecution().optimizedPlan()
-        if str(plan.getClass().getSimpleName()) != "LocalRelation":
+        if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
             return None
         converter = self._object(self._jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
         schema = plan.schema()
         batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
-        parts = []
-        while batches.hasNext():
-            parts.append(batches.next())
-        parts = parts or [converter.createEmptyArrowBatch(schema, "UTC", False, False)]
-        return pa.concat_tables([pa.ipc.open_stream(part).read_all() for part in parts])
+        if not batches.hasNext():
+            return pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
+        buffer = self._jvm.java.io.ByteArrayOutputStream()
+        stream = self._jvm.java.io.DataOutputStream(buffer)
+        self._jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream(batches, stream)
+        data = str(buffer.toString(_BYTES)).encode(_BYTES)
+        # One batch, after the length that PythonRDD writes before each.
+        return pa.ipc.open_stream(data[4:]).read_all()
 
     def write_operation(self, mode: str, record: str) -> Jvm:
         """Describe a write for the table's history, with the record as its user metadata."""

@@ -152,6 +152,7 @@ class Draft:
         self.schema = schema
         self.writer = FileWriter(folder)
         self._fresh: dict[str, pa.Table] = {}
+        self._keeps = False
         self._may_be_committed = False
 
     def _check(self) -> int:
@@ -166,8 +167,8 @@ class Draft:
     def given(self, frame: DataFrame, schema: pa.Schema | None = None) -> pa.Table:
         """Give the rows of a DataFrame that is a local relation, if they fit the schema (the table's own, if None)."""
         wanted = schema or self.schema
-        rows = self.target.handle.local_rows(frame)
-        if rows is None or rows.num_rows > _MOST_ROWS or rows.schema.types != wanted.types:
+        rows = self.target.handle.local_rows(frame, most=_MOST_ROWS)
+        if rows is None or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.
         if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
@@ -190,6 +191,7 @@ class Draft:
             raise NeedsSparkError
         if sum(count for count in counts if count is not None) > _MOST_ROWS:
             raise NeedsSparkError
+        self._keeps = True  # a table that is only appended to needs no rows kept
         kept = self.lane.kept
         for gone in kept.keys() - {file.path for file in files}:
             del kept[gone]
@@ -274,7 +276,7 @@ class Draft:
             except FileExistsError as error:
                 self._may_be_committed = False
                 raise conflict(self.target.name) from error
-        if sum(rows.num_rows for rows in self.lane.kept.values()) <= _MOST_ROWS:
+        if self._keeps:
             self.lane.kept.update(self._fresh)
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
