@@ -195,4 +195,4 @@ def _tell(title: str, case: Case) -> None:
     fallen_back = cycle.refreshes.get(DIFFERENTIAL)
     notes += [f"in full: {fallen_back.reason}"] if fallen_back and fallen_back.mode == FULL else []
     note = f" [yellow]({', '.join(notes)})[/]" if notes else ""
-    console.print(f"  {title}, cycle {cycle.number}: {case.name:<16} {times}{note}")
+    console.print(f"  {title}, cycle {cycle.number}: {case.name:<16} {times}{note}", soft_wrap=True)

@@ -92,7 +92,7 @@ def markdown(results: Results, picture: str) -> str:
                 parts.append(f"![Ratio of full to differential refresh per query]({picture})\n")
             for table in tables_of(name, part):
                 parts += [f"### {table.title}\n" if table.title != title else "", _grid(table)]
-            if name == "tpch":
+            if name in ("tpch", "micro"):
                 parts += ["### Worst cases\n", worst_cases(part)]
     return "\n".join(part for part in parts if part)
 
@@ -123,8 +123,10 @@ def worst_cases(part: Part) -> str:
             for line in lines_of(run)
             if line.differences
         ]
-    head = f"Queries less than {WEAK_RATIO} times faster, and where their time goes:\n\n"
-    return (head + "\n".join(items) if items else f"No query is less than {WEAK_RATIO} times faster.") + "\n"
+    head = f"Less than {WEAK_RATIO} times faster than a full refresh, and where their time goes:\n\n"
+    return (
+        head + "\n".join(items) if items else f"None is less than {WEAK_RATIO} times faster than a full refresh."
+    ) + "\n"
 
 
 def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable]:

@@ -126,6 +126,10 @@ class Part(Stored):
         """Give the completed run of these facts."""
         return next((run for run in self.runs if run.is_complete and run.facts == facts), None)
 
+    def is_made_on(self, machine: Mapping[str, object]) -> bool:
+        """Tell whether its numbers can stand beside others of this machine: all is the same but the load."""
+        return {**self.machine, "load_average": 0} == {**machine, "load_average": 0}
+
 
 class Results(Stored):
     """The whole file."""

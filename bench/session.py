@@ -33,6 +33,7 @@ class Session:
         folder: Where the data is kept between invocations.
         file: Where the results are stored.
         resume: Keep the runs that an earlier invocation completed.
+        resumed: The part to keep runs of.
     """
 
     spark: SparkSession
@@ -41,27 +42,35 @@ class Session:
     resume: bool
     memory: str
     results: Results = field(default_factory=Results)
+    resumed: Part | None = None
 
     def part(self, name: str) -> Part:
-        """Begin a part: the other parts of the file stay, of this one only what is resumed."""
+        """Begin a part; the other parts of the file stay.
+
+        Runs are resumed only if machine, versions and revision are those of before: the page states them once.
+        """
         before = self.results.parts.get(name)
+        now = machine(self.spark, self.memory)
+        self.resumed = before if before and self.resume and before.is_made_on(now) else None
+        if self.resume and before and not self.resumed:
+            console.print(f"  {name}: nothing is resumed, the numbers before were made by another version or machine")
         part = Part(
             command=f"python -m bench {' '.join(sys.argv[1:])}",
-            date=datetime.now(UTC).isoformat(timespec="seconds"),
-            machine=machine(self.spark, self.memory),
-            runs=[run for run in before.runs if run.is_complete] if before and self.resume else [],
+            date=self.resumed.date if self.resumed else datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=self.resumed.machine if self.resumed else now,
         )
         self.results.parts[name] = part
         return part
 
     def begin(self, part: Part, facts: dict[str, str | int | float]) -> Run | None:
-        """Begin a run of a part; None if it is already there."""
-        if part.finished(facts):
-            console.print(f"  kept from before: {facts}")
-            return None
-        run = Run(facts=facts)
+        """Begin a run of a part; None if it was completed before and is kept."""
+        kept = self.resumed.finished(facts) if self.resumed else None
+        run = kept or Run(facts=facts)
         part.runs.append(run)
-        return run
+        if kept:
+            console.print(f"  kept from before: {facts}", soft_wrap=True)
+            self.save()
+        return None if kept else run
 
     def save(self) -> None:
         """Store all results so far."""

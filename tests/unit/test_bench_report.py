@@ -154,6 +154,16 @@ def test_picture_of_nothing_is_a_picture():
     assert bounds([]) == (0.5, 2.0)
 
 
+def test_only_completed_runs_of_the_same_facts_machine_and_revision_are_resumed():
+    done = part(run("random"), Run(facts={"scale": 2.0}))
+
+    assert done.finished(run("random").facts)
+    assert not done.finished(run("recent").facts)
+    assert not done.finished({"scale": 2.0})
+    assert done.is_made_on({**MACHINE, "load_average": 7.5})
+    assert not done.is_made_on({**MACHINE, "revision": "def5678"})
+
+
 def test_stored_results_are_read_as_they_were(results, tmp_path):
     file = tmp_path / "benchmarks.json"
 
