@@ -94,7 +94,7 @@ class _State:
 
     def _sum(self, function: Any, where: list[Any]) -> Expr | None:
         result = function.dataType()
-        if not self._is_exact(function, result):
+        if not self._is_exact(function.evalContext().evalMode(), result):
             return None
         column = self._add(function.child(), result, where)
         count = self._count(where, [function.child()])
@@ -109,7 +109,9 @@ class _State:
             quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
             return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
         buffer = list(items(function.aggBufferAttributes()))
-        if self.jvm.name(value.dataType()) != "DecimalType" or not self._is_exact(function, buffer[0].dataType()):
+        if self.jvm.name(value.dataType()) != "DecimalType" or not self._is_exact(
+            function.evalMode(), buffer[0].dataType()
+        ):
             return None
         column = self._add(value, buffer[0].dataType(), where)
         renaming = [(buffer[0], column.handle), (buffer[1], count.handle)]
@@ -117,15 +119,15 @@ class _State:
         lifted = self.lift.expr(final)
         return lifted if isinstance(lifted, Opaque) else None
 
-    def _is_exact(self, function: Any, data_type: Any) -> bool:
+    def _is_exact(self, mode: Any, data_type: Any) -> bool:
         """Tell whether sums of this type neither round nor lose digits.
 
         A decimal of the greatest width may overflow: in ANSI mode that is an error, in others a NULL that later rows
         cannot take back.
         """
-        mode = str(function.evalContext().evalMode().toString())
-        if mode == "TRY":
+        on_overflow = str(mode.toString())
+        if on_overflow == "TRY":
             return False
         if self.jvm.name(data_type) == "DecimalType":
-            return mode == "ANSI" or int(data_type.precision()) < _MOST_DIGITS
+            return on_overflow == "ANSI" or int(data_type.precision()) < _MOST_DIGITS
         return self.jvm.name(data_type) == "LongType$"

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from trickle.algebra.expr import WEIGHT, Call, Col, Lit, passthrough
 from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, TopK
+from trickle.algebra.walk import sources
+from trickle.compile.stages import is_stage
 from trickle.rules.derive import difference, net, restrict, total, weighted
 
 if TYPE_CHECKING:
@@ -21,12 +23,13 @@ if TYPE_CHECKING:
 
 
 def can_use_stored(plan: Plan) -> bool:
-    """Tell whether the stored rows are enough to rank new ones among them."""
+    """Tell whether the stored rows are enough to rank new ones among them, and the input is not small itself."""
     return (
         isinstance(plan, TopK)
         and plan.limit is not None
         and plan.offset == 0
         and all(c.orderable for c in plan.columns)
+        and not all(is_stage(source) for source in sources(plan))
     )
 
 

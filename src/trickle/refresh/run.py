@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.algebra.plan import Plan, Scan
@@ -156,9 +157,9 @@ class Refresh:
                 message = "a plan with stages needs a place for them"
                 raise AssertionError(message)
             name = program.stage.name
-            like = Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame(program.plan)
             with self.watch.step("look"):
-                target, self.sources[name] = self.stages.open(name, like)
+                rows = partial(Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame, program.plan)
+                target, self.sources[name] = self.stages.open(name, rows)
                 lost = record is not None and target.state().record is None
             if lost and self.mode == "differential":
                 text = f"stream table '{self.target.name}': {_LOST_STATE.text}."

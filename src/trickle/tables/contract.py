@@ -7,7 +7,7 @@ the row that came, -n for n that went. Changes need not be netted: the engine do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -185,8 +185,8 @@ class TargetTable(Protocol):
 class StageStore(Protocol):
     """The tables behind the stages of one stream table."""
 
-    def open(self, name: str, like: DataFrame) -> tuple[TargetTable, SourceTable]:
-        """Give a stage's table, to write and to read; made empty with the columns of ``like`` if there is none."""
+    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[TargetTable, SourceTable]:
+        """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         ...
 
     def forget(self, name: str) -> None:

@@ -20,6 +20,7 @@ from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, read
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import Commit, DeltaLogFiles, FileAction
 from trickle.tables.delta_schema import column_facts, first_difference
+from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_read import is_small, read_change
 
@@ -50,6 +51,7 @@ class DeltaSource:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.log = DeltaLogFiles(self.handle)
+        self._plain = PlainFiles(spark, self.log)
         self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
         self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
 
@@ -207,7 +209,8 @@ class DeltaSource:
         key = (self.log.generation, version)
         frame = self._snapshots.get(key)
         if frame is None:
-            frame = self.handle.relation(version)
+            frame = self._plain.frame(version) if self.lane == "auto" else None
+            frame = self.handle.relation(version) if frame is None else frame
             self._snapshots[key] = frame
             while len(self._snapshots) > _KEPT_SNAPSHOTS:
                 self._snapshots.popitem(last=False)

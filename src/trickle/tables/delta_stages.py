@@ -19,7 +19,7 @@ from trickle.tables.delta_log import local_path
 from trickle.tables.delta_target import DeltaTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -42,13 +42,13 @@ class DeltaStages:
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
 
-    def open(self, name: str, like: DataFrame) -> tuple[DeltaTarget, DeltaSource]:
-        """Give a stage's table, to write and to read; made empty with the columns of ``like`` if there is none."""
+    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
+        """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         known = self._known.get(name)
         if known is None or known[1].head() < 0:
             place = self._place(name)
             if DeltaHandle(self.spark, place).head()[0] < 0:
-                _make(place, like)
+                _make(place, like())
             known = (
                 DeltaTarget(self.spark, self.name, place, lane=self.lane),
                 DeltaSource(self.spark, name, place, lane=self.lane),

@@ -23,6 +23,7 @@ from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
+from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_lane import DriverLane
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ class DeltaTarget:
 
     def frame(self) -> DataFrame:
         """Give the rows at the newest version."""
-        return self.handle.relation(self.log.head())
+        version = self.log.head()
+        plain = PlainFiles(self.spark, self.log).frame(version) if self.driver is not None else None
+        return self.handle.relation(version) if plain is None else plain
 
     def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
         """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""

@@ -273,13 +273,11 @@ class MemoryStages:
         self.spark = spark
         self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
 
-    def open(self, name: str, like: DataFrame) -> tuple[MemoryTarget, MemorySource]:
+    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[MemoryTarget, MemorySource]:
         """Give a stage's table, to write and to read; made empty if there is none."""
         if name not in self._known:
-            target, source = (
-                MemoryTarget(self.spark, name, nullable(like)),
-                MemorySource(self.spark, name, nullable(like)),
-            )
+            schema = nullable(like())
+            target, source = MemoryTarget(self.spark, name, schema), MemorySource(self.spark, name, schema)
             target.mirror = source
             self._known[name] = target, source
         return self._known[name]
