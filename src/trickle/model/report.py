@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trickle.model.cost import Estimate
     from trickle.model.definition import RefreshMode
     from trickle.model.reason import Reason
 
@@ -26,6 +27,7 @@ class RefreshReport:
         seconds: The whole time.
         steps: The seconds of each step, in order.
         changed: Netted changed rows read of each source, by a differential refresh.
+        estimate: The seconds foreseen for either mode, which ``auto`` chose by; None where there was nothing to choose.
     """
 
     table: str
@@ -38,6 +40,7 @@ class RefreshReport:
     seconds: float
     steps: Mapping[str, float] = field(default_factory=dict)
     changed: Mapping[str, int] = field(default_factory=dict)
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,62 @@
+"""What refreshes of one table cost, learnt from its own: what mode ``auto`` chooses by.
+
+Law    chosen = the mode of the lower estimate; a full refresh is chosen only if it is clearly lower
+       estimate(full)          = the last full one
+       estimate(differential)  = the last differential one, scaled by the number of changed rows beyond what it had;
+                                 before there was one, a rate that small clusters reach
+
+A mode that lost is measured again after a while: each time it is not chosen, its estimate shrinks a little.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trickle.model.definition import Stored
+
+_ROWS_A_SECOND: Final = 50_000
+_LEAST_SECONDS: Final = 0.5
+_CLEARLY: Final = 1.1
+_FORGET: Final = 0.85
+_WRONG: Final = 2.0
+
+
+class Estimate(Stored):
+    """The seconds a refresh was thought to take in either mode; None where nothing is known."""
+
+    differential: float
+    full: float | None = None
+
+    @property
+    def prefers_full(self) -> bool:
+        """True if recomputing is clearly cheaper."""
+        return self.full is not None and self.differential > _CLEARLY * self.full
+
+
+class Costs(Stored):
+    """The last measured seconds of each mode, and the changed rows of the differential one."""
+
+    full: float | None = None
+    differential: float | None = None
+    rows: int = 0
+
+    def estimate(self, rows: int) -> Estimate:
+        """Foresee a refresh of so many changed rows."""
+        if self.differential is None:
+            return Estimate(differential=_LEAST_SECONDS + rows / _ROWS_A_SECOND, full=self.full)
+        growth = max(1.0, rows / max(self.rows, 1000))
+        return Estimate(differential=self.differential * growth, full=self.full)
+
+    def after_differential(self, seconds: float, rows: int) -> Costs:
+        """Learn from a differential refresh."""
+        return self.model_copy(update={"differential": seconds, "rows": rows})
+
+    def after_full(self, seconds: float, *, chosen: bool) -> Costs:
+        """Learn from a full one; if it was ``chosen`` for its cost, the other mode comes nearer to its next try."""
+        kept = self.differential * _FORGET if chosen and self.differential is not None else self.differential
+        return self.model_copy(update={"full": seconds, "differential": kept})
+
+
+def was_wrong(estimated: float, seconds: float) -> bool:
+    """Tell whether an estimate was off by more than a factor of two, and by enough to matter."""
+    return abs(estimated - seconds) > _LEAST_SECONDS and not 1 / _WRONG <= seconds / max(estimated, 1e-9) <= _WRONG
