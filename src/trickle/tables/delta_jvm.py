@@ -7,6 +7,7 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -278,6 +279,14 @@ class DeltaHandle:
         plan = frame._jdf.queryExecution().optimizedPlan()
         return str(plan.getClass().getSimpleName()) == "LocalRelation"
 
+    @cached_property
+    def _for_arrow(self) -> tuple[Jvm, Jvm, Jvm, Jvm]:
+        """Give the classes that ``local_rows`` needs; to find a class by its name takes a millisecond."""
+        spark = self._jvm.org.apache.spark
+        converter = self._object(spark.sql.execution.arrow, "ArrowConverters")
+        streams = self._jvm.java.io
+        return converter, streams.ByteArrayOutputStream, streams.DataOutputStream, spark.api.python.PythonRDD
+
     def local_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
         """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
 
@@ -286,14 +295,13 @@ class DeltaHandle:
         plan = frame._jdf.queryExecution().optimizedPlan()
         if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
             return None
-        converter = self._object(self._jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters")
+        converter, new_buffer, new_stream, python = self._for_arrow
         schema = plan.schema()
         batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
         if not batches.hasNext():
             return pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
-        buffer = self._jvm.java.io.ByteArrayOutputStream()
-        stream = self._jvm.java.io.DataOutputStream(buffer)
-        self._jvm.org.apache.spark.api.python.PythonRDD.writeIteratorToStream(batches, stream)
+        buffer = new_buffer()
+        python.writeIteratorToStream(batches, new_stream(buffer))
         data = str(buffer.toString(_BYTES)).encode(_BYTES)
         # One batch, after the length that PythonRDD writes before each.
         return pa.ipc.open_stream(data[4:]).read_all()

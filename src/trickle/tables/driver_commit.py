@@ -77,13 +77,14 @@ def put_checksum(
     }
     # Without it the version is as good, only slower to read.
     with suppress(OSError):
-        _draft(log, json.dumps(body)).replace(log / f"{version:020d}.crc")
+        _draft(log, json.dumps(body), lasting=False).replace(log / f"{version:020d}.crc")
 
 
-def _draft(log: Path, text: str) -> Path:
+def _draft(log: Path, text: str, *, lasting: bool = True) -> Path:
     path = log / f".trickle-{uuid.uuid4()}.tmp"
     with path.open("x", encoding="utf-8") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        if lasting:
+            os.fsync(file.fileno())
     return path
