@@ -182,6 +182,24 @@ def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSe
     assert open_target(spark, target.name).state().record == "7"
 
 
+def test_a_log_without_its_beginning_is_learned_from_spark_once(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint", [(1,), (2,), (3,)], checkpointInterval="2")
+    target.touch("checkpoint", target.state())
+    folder = local_path(target.path)
+    assert folder is not None
+    (folder / "_delta_log" / f"{0:020d}.json").unlink()
+    fresh = open_target(spark, target.name)
+    lanes = []
+    for gone in (1, 2):
+        change = local_frame(spark, [(gone, -1)], f"id bigint, {WEIGHT} bigint")
+        applied = fresh.apply_bag(change, "less", fresh.state())
+        lanes.append("driver" in applied.steps)
+        fresh.touch("step over the checkpoint", fresh.state())
+
+    assert lanes == [False, True]
+    assert bag(fresh.frame()) == {(3,): 1}
+
+
 def test_many_small_files_become_one(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(0,)])
     for number in range(1, 10):
@@ -194,6 +212,8 @@ def test_many_small_files_become_one(made: Any, spark: SparkSession) -> None:
     assert "driver" in applied.steps
     (file,) = target.files.at(applied.version) or ()
     assert json.loads(file.body["stats"])["numRecords"] == 9
+    none = spark._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    assert target.handle.update().validateChecksum(none)  # what we say of the version is what Delta computes
     assert bag(target.frame()) == {(n,): 1 for n in range(10) if n != 3}
 
 

@@ -82,7 +82,10 @@ class Transaction:
         known = self._listed.at(self.version) if self._listed is not None else None
         if known is not None:
             return [(file, self.handle.action("add", file.body)) for file in known]
-        return [(_parsed(action), action) for action in self.handle.all_files(self._transaction)]
+        found = [(_parsed(action), action) for action in self.handle.all_files(self._transaction)]
+        if self._listed is not None:
+            self._listed.learn(self.version, [file for file, _ in found])
+        return found
 
     def write(self, rows: DataFrame) -> list[Jvm]:
         """Write rows to files that no version names yet; gives the actions that would."""

@@ -1,7 +1,7 @@
 """Which files a Delta table consists of, kept up to date from its commits.
 
 Delta answers this with a Spark job over its state. A stream table's own log is short and mostly ours, so replaying
-it in Python is quicker; a log that is long or no longer whole is left to Delta.
+it in Python is quicker; where a log is long or no longer whole, Delta is asked once and its commits followed from there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from trickle.errors import SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
 
 _MOST_COMMITS: Final = 500
@@ -47,3 +49,8 @@ class FileList:
                 self._files[file.key] = file
         self._version = version
         return list(self._files.values())
+
+    def learn(self, version: int, files: Sequence[FileAction]) -> None:
+        """Take over the files at a version from Delta, where the log alone could not tell them."""
+        self._generation, self._version = self._log.generation, version
+        self._files = {file.key: file for file in files}

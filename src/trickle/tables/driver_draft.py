@@ -1,0 +1,213 @@
+"""One write in progress in the driver: what it reads of the table, the files it writes, its commit."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trickle.tables.arrow_rows import with_places
+from trickle.tables.arrow_types import arrow_schema
+from trickle.tables.contract import Applied
+from trickle.tables.delta_commit import commit_lock, conflict
+from trickle.tables.delta_log import local_path
+from trickle.tables.driver_commit import commit_lines, put_checksum, put_commit
+from trickle.tables.driver_fit import NeedsSparkError, checkpoint_interval, has_feed, is_writable
+from trickle.tables.driver_read import read_file
+from trickle.tables.driver_write import FileWriter, removal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from trickle.tables.arrow_edit import Edit
+    from trickle.tables.contract import TargetState
+    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_target import DeltaTarget
+    from trickle.tables.driver_write import Action
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_MOST_ROWS: Final = 1_000_000
+_MOST_FILES: Final = 8
+"""A rewrite of a table that has more files makes one of all."""
+_MOST_CHUNKS: Final = 16
+"""Rows kept in more pieces than this are laid together."""
+
+
+class Draft:
+    """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
+
+    def __init__(self, target: DeltaTarget, kept: dict[str, pa.Table], record: str, expected: TargetState) -> None:
+        """Look at the table; ``kept`` are the rows of its files known from earlier, and will be those known then.
+
+        Raises:
+            ConflictError: Another refresh came first.
+            NeedsSparkError: The table is not one for this lane, or a checkpoint is due.
+        """
+        self._clock = perf_counter()
+        self.target = target
+        self.kept = kept
+        self.record = record
+        self.expected = expected
+        self.read = self._check()
+        log = self.target.log
+        folder = local_path(self.target.path)
+        if folder is None or not log.is_plain:
+            raise NeedsSparkError
+        self.metadata = log.metadata(self.read)
+        self.protocol = log.protocol(self.read)
+        schema = arrow_schema(self.metadata)
+        if schema is None or not is_writable(self.protocol, self.metadata):
+            raise NeedsSparkError
+        if (self.read + 1) % checkpoint_interval(self.metadata) == 0:
+            raise NeedsSparkError
+        self.schema = schema
+        self.writer = FileWriter(folder)
+        self._fresh: dict[str, pa.Table] = {}
+        self._keeps = False
+        self._may_be_committed = False
+
+    def _check(self) -> int:
+        """Give the newest version, if the table is where the refresh expects it."""
+        now = self.target.state()
+        if (now.record_version, now.foreign) != (self.expected.record_version, self.expected.foreign):
+            raise conflict(self.target.name)
+        return now.version
+
+    # -- reading
+
+    def given(self, frame: DataFrame, schema: pa.Schema | None = None) -> pa.Table:
+        """Give the rows of a DataFrame that is a local relation, if they fit the schema (the table's own, if None)."""
+        wanted = schema or self.schema
+        rows = self.target.handle.local_rows(frame, most=_MOST_ROWS)
+        if rows is None or rows.schema.types != wanted.types:
+            raise NeedsSparkError
+        # The weight goes by its place; the others by name and place, as the Spark lane demands.
+        if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
+            raise NeedsSparkError
+        if any(column.null_count and not field.nullable for field, column in zip(wanted, rows.columns, strict=True)):
+            raise NeedsSparkError
+        return pa.Table.from_arrays(rows.columns, schema=wanted)
+
+    def files(self) -> list[FileAction]:
+        """List the table's files."""
+        found = self.target.files.at(self.read)
+        if found is None:
+            raise NeedsSparkError
+        return found
+
+    def stored(self, files: Sequence[FileAction]) -> list[pa.Table]:
+        """Give the rows of the table's files; those of files not seen before are read."""
+        counts = [file.records for file in files]
+        if any(file.vector for file in files) or None in counts or sum(file.size for file in files) > _MOST_BYTES:
+            raise NeedsSparkError
+        if sum(count for count in counts if count is not None) > _MOST_ROWS:
+            raise NeedsSparkError
+        self._keeps = True  # a table that is only appended to needs no rows kept
+        kept = self.kept
+        for gone in kept.keys() - {file.path for file in files}:
+            del kept[gone]
+        for file in files:
+            rows = kept.get(file.path)
+            if rows is None or rows.schema != self.schema:
+                path = self.target.log.path_of(file.path)
+                if path is None:
+                    raise NeedsSparkError
+                rows = read_file(path, list(self.schema))
+                kept[file.path] = pa.Table.from_arrays(rows.columns, schema=self.schema)
+        return [kept[file.path] for file in files]
+
+    # -- writing
+
+    def only_add(self, rows: pa.Table) -> Applied:
+        """Add rows, or nothing but the record."""
+        return self._commit([self._add(rows)] if rows.num_rows else [], "Append", rows.num_rows, 0)
+
+    def replace_all(self, rows: pa.Table) -> Applied:
+        """Put rows in the place of all others; whoever reads the change feed sees that from the files."""
+        files = self.files()
+        actions = [removal(file) for file in files]
+        if rows.num_rows:
+            actions.append(self._add(rows))
+        deleted = sum((file.records or 0) - file.masked for file in files)
+        return self._commit(actions, "Overwrite", rows.num_rows, deleted)
+
+    def apply(self, edit_of: Callable[[pa.Table], Edit]) -> Applied:
+        """Write the files anew that hold leaving rows, without those and with the rows that come."""
+        files = self.files()
+        parts = self.stored(files)
+        stored = pa.concat_tables([self.schema.empty_table(), *parts])
+        edit = edit_of(stored)
+        inserts = pa.Table.from_arrays(edit.inserts.columns, schema=self.schema)
+        if not len(edit.leaving):
+            return self.only_add(inserts)
+        staying = np.ones(stored.num_rows, np.bool_)
+        staying[edit.leaving] = False
+        ends = np.cumsum([part.num_rows for part in parts])
+        hit = set(np.searchsorted(ends, edit.leaving, side="right").tolist())
+        if len(files) > _MOST_FILES:
+            hit = set(range(len(files)))
+        kept = [
+            part.filter(pa.array(staying[end - part.num_rows : end]))
+            for place, (part, end) in enumerate(zip(parts, ends, strict=True))
+            if place in hit
+        ]
+        rows = pa.concat_tables([*kept, inserts])
+        actions = [removal(files[place]) for place in sorted(hit)]
+        if rows.num_rows:
+            actions.append(self._add(rows))
+        if has_feed(self.metadata):
+            actions.append(self.writer.feed(_told(with_places(stored, edit.leaving), inserts)))
+        return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
+
+    def _add(self, rows: pa.Table) -> Action:
+        pieces = max((column.num_chunks for column in rows.columns), default=0)
+        rows = rows.combine_chunks() if pieces > _MOST_CHUNKS else rows
+        action = self.writer.add(rows)
+        self._fresh[str(action["add"]["path"])] = rows
+        return action
+
+    def _commit(self, actions: Sequence[Action], mode: str, inserted: int, deleted: int) -> Applied:
+        version = self.read + 1
+        metrics = {
+            "numFiles": sum("add" in action for action in actions),
+            "numOutputBytes": self.writer.bytes,
+            "numOutputRows": sum(rows.num_rows for rows in self._fresh.values()),
+            "numInsertedRows": inserted,
+            "numDeletedRows": deleted,
+        }
+        with commit_lock(self.target.path):
+            # Even a commit that moved no row, compaction, may have taken the files that this one rewrites.
+            if self._check() != self.read:
+                raise conflict(self.target.name)
+            number = self.target.next_number
+            text = commit_lines(actions, mode=mode, number=number, record=self.record, read=self.read, metrics=metrics)
+            self._may_be_committed = True
+            log = self.writer.folder / "_delta_log"
+            try:
+                put_commit(log, version, text)
+            except FileExistsError as error:
+                self._may_be_committed = False
+                raise conflict(self.target.name) from error
+            except OSError:
+                self._may_be_committed = (log / f"{version:020d}.json").exists()
+                raise
+            if (files := self.target.files.at(version)) is not None:
+                put_checksum(log, version, files, self.metadata, self.protocol)
+        if self._keeps:
+            self.kept.update(self._fresh)
+        return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
+
+    def close(self) -> None:
+        """Delete the files written if no commit can name them."""
+        if not self._may_be_committed:
+            self.writer.abandon()
+
+
+def _told(gone: pa.Table, came: pa.Table) -> pa.Table:
+    """Give the rows of the change feed."""
+    kinds = pa.array(["delete"] * gone.num_rows + ["insert"] * came.num_rows, pa.string())
+    return pa.concat_tables([gone, came]).append_column("_change_type", kinds)
