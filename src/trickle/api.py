@@ -15,6 +15,7 @@ from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
 from trickle.compile.stages import is_stage
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
+from trickle.model.cost import Costs
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
 from trickle.model.report import RefreshReport, Validation, VerifyReport
@@ -101,6 +102,7 @@ class _Open:
     views: Views
     prepared: Prepared
     columns: Mapping[str, Mapping[str, ColumnFact]]
+    costs: Costs | None = None
 
 
 class Trickle:
@@ -197,8 +199,11 @@ class Trickle:
         """Refresh; a stage that proves too big is left out from then on."""
         while True:
             refresh = Refresh(self._jvm, table.prepared, table.target, table.definition.mode, table.stages)
+            refresh.costs = table.costs
             try:
-                return refresh.run(full=full, at=at)
+                report = refresh.run(full=full, at=at)
+                table.costs = refresh.costs
+                return report
             except StageTooBigError as error:
                 table.stages.forget(error.name)
                 without = (*table.prepared.without, error.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trickle.model.definition import Stored
+from trickle.model.stored import Stored
 
 _ROWS_A_SECOND: Final = 50_000
 _LEAST_SECONDS: Final = 0.5

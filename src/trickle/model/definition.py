@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from trickle.model.cost import Costs
+from trickle.model.stored import Stored
 
 Mode = Literal["auto", "differential", "full"]
 RefreshMode = Literal["differential", "full", "no_data"]
 
 DEFINITION_PROPERTY: Final = "trickle.definition"
-
-
-class Stored(BaseModel):
-    """Frozen, and strict about what it reads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class SourceVersion(Stored):
@@ -56,6 +53,7 @@ class RefreshRecord(Stored):
     Attributes:
         frontier: The version of each source, and of each stage, that the rows were computed from.
         without: The stages that proved too big to keep.
+        costs: What earlier refreshes took.
     """
 
     format: Literal[1] = 1
@@ -66,3 +64,4 @@ class RefreshRecord(Stored):
     fingerprint: str
     started: str
     without: tuple[str, ...] = ()
+    costs: Costs = Costs()

@@ -18,6 +18,7 @@ from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
+from trickle.model.cost import Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
 from trickle.model.reason import Reason
@@ -40,6 +41,9 @@ logger = logging.getLogger("trickle")
 
 MOST_STAGE_ROWS: Final = 1_000_000
 """A stage with more rows is not kept: finding and rewriting its rows costs more than recomputing them by key."""
+
+_UNKNOWN_ROWS: Final = 1_000_000
+"""Taken for the changed rows of a source whose log does not count them."""
 
 _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
 
@@ -87,6 +91,9 @@ class Refresh:
     watch: Stopwatch = field(default_factory=Stopwatch)
     sources: dict[str, SourceTable] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
+    costs: Costs | None = None
+    estimate: Estimate | None = None
+    rows: int = 0
 
     def __post_init__(self) -> None:
         """Begin with the sources; stages join them as they are refreshed."""
@@ -118,7 +125,9 @@ class Refresh:
         reason = self._why_full(state, record, full=full)
         if reason is None and record is not None and all(record.frontier.get(n) == v for n, v in aim.items()):
             return self._report("no_data", None, None, record, state.version)
-        rebuilt = self._refresh_stages(aim, record, full=full)
+        if reason is None and record is not None and goal is None and self.mode == "auto":
+            reason = self._why_cheaper(record, aim)
+        rebuilt = self._refresh_stages(aim, record, full=full or (reason is not None and reason.code == codes.COST))
         if reason is None and record is not None:
             reason = rebuilt
         if reason is not None or record is None:
@@ -230,20 +239,54 @@ class Refresh:
             return _LOST_STATE
         return None
 
+    def _why_cheaper(self, record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> Reason | None:
+        """Tell why recomputing is the cheaper way, None if it is not thought to be."""
+        with self.watch.step("classify"):
+            moved = [n for n in self.prepared.sources if record.frontier[n] != goal[n]]
+            spans = [self._span(n, record.frontier[n], goal[n]) for n in moved]
+        if any(s.broken for s in spans):
+            return None
+        self.rows = sum(_UNKNOWN_ROWS if s.rows is None else s.rows for s in spans)
+        if self.costs is None:
+            self.costs = record.costs
+        self.estimate = self.costs.estimate(self.rows)
+        if not self.estimate.prefers_full:
+            return None
+        text = (
+            f"{self.rows} changed rows are thought to take {self.estimate.differential:.1f} s, "
+            f"a full refresh {self.estimate.full or 0:.1f} s"
+        )
+        return Reason(codes.COST, text)
+
+    def _learn(self, report: RefreshReport) -> None:
+        """Remember what it cost, for the next choice."""
+        costs = self.costs or Costs()
+        if report.mode == "full":
+            chosen = report.reason is not None and report.reason.code == codes.COST
+            self.costs = costs.after_full(report.seconds, chosen=chosen)
+            foreseen = self.estimate and self.estimate.full
+        else:
+            self.costs = costs.after_differential(report.seconds, self.rows)
+            foreseen = self.estimate and self.estimate.differential
+        if foreseen and was_wrong(foreseen, report.seconds):
+            text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
+            logger.info(text, report.table, report.mode, report.seconds, foreseen)
+
     def _span(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
         from trickle.tables.contract import Span as SourceSpan
 
         if old.identity != new.identity:
             text = f"source '{name}' was dropped and made anew since version {old.version}"
             return SourceSpan(old.version, new.version, broken=Reason(codes.SOURCE_REPLACED, text))
-        return self.sources[name].classify(old.version, new.version, self.prepared.program.used[name])
+        columns = self.prepared.program.used.get(name) or self.prepared.used[name]
+        return self.sources[name].classify(old.version, new.version, columns)
 
     # -- doing
 
     def _full(self, state: TargetState, goal: Mapping[str, SourceVersion], reason: Reason) -> RefreshReport:
-        if reason.code not in (codes.REQUESTED, codes.MODE_FULL, codes.FIRST_REFRESH):
+        if reason.code not in (codes.REQUESTED, codes.MODE_FULL, codes.FIRST_REFRESH, codes.COST):
             logger.warning("stream table %s is refreshed in full: %s", self.target.name, reason)
-        new = new_record("full", reason, goal, self.prepared)
+        new = new_record("full", reason, goal, self.prepared, self.costs)
         with self.watch.step("plan"):
             rows = self._named(self._all_rows(goal))
         with self.watch.step("write"):
@@ -264,7 +307,7 @@ class Refresh:
         spans: Mapping[str, Span],
     ) -> RefreshReport:
         program = self.prepared.program
-        new = new_record("differential", None, goal, self.prepared)
+        new = new_record("differential", None, goal, self.prepared, self.costs)
         live = {n: s for n, s in spans.items() if s.kind != "none"}
         with self.watch.step("read changes"):
             used = program.used
@@ -394,7 +437,7 @@ class Refresh:
         record: RefreshRecord,
         version: int,
     ) -> RefreshReport:
-        return RefreshReport(
+        report = RefreshReport(
             table=self.target.name,
             mode=mode,  # type: ignore[arg-type]
             reason=reason,
@@ -405,7 +448,11 @@ class Refresh:
             seconds=self.watch.seconds,
             steps=dict(self.watch.steps),
             changed=dict(self.changed),
+            estimate=self.estimate,
         )
+        if mode != "no_data":
+            self._learn(report)
+        return report
 
 
 def new_record(
@@ -413,6 +460,7 @@ def new_record(
     reason: Reason | None,
     frontier: Mapping[str, SourceVersion],
     prepared: Prepared,
+    costs: Costs | None = None,
 ) -> RefreshRecord:
     """Write down what a commit is about to say of itself."""
     return RefreshRecord(
@@ -423,6 +471,7 @@ def new_record(
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,
+        costs=costs or Costs(),
     )
 
 
