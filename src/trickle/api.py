@@ -15,7 +15,6 @@ from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
 from trickle.compile.stages import is_stage
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
-from trickle.model.cost import Costs
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
 from trickle.model.report import RefreshReport, Validation, VerifyReport
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.catalyst.lift import ResolveLeaf
+    from trickle.model.cost import Costs
     from trickle.model.definition import Mode
     from trickle.tables.contract import ColumnFact, Lane
 
