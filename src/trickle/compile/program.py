@@ -28,7 +28,9 @@ PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 CHANGE_PASSES: Final[Mapping[str, Pass]] = {"push_keys": push_keys, "order_joins": order_joins}
 
 # What can be switched off by ``Trickle(spark, disable={…})``.
-OPTIMISATIONS: Final = frozenset({*PASSES, *CHANGE_PASSES, "driver_lane", "replace_keys", "stages", "stored_top"})
+OPTIMISATIONS: Final = frozenset(
+    {*PASSES, *CHANGE_PASSES, "driver_lane", "key_ranges", "replace_keys", "stages", "stored_top"}
+)
 
 
 SELF: Final = ""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 
 from trickle.algebra.plan import Empty, Iterate, LoopRef, Plan, Scan, Shared
@@ -17,11 +19,13 @@ from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
+from trickle.refresh.key_ranges import Range, narrow
+from trickle.tables.delta_jvm import DeltaHandle
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
 
 _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
@@ -31,10 +35,11 @@ DRIVER_ROWS: Final = 200_000
 
 @dataclass(slots=True)
 class Rows:
-    """A computed result: its rows as a DataFrame, and how many."""
+    """A computed result: its rows as a DataFrame, and how many; ``arrow`` has them too once someone looked into them."""
 
     frame: DataFrame
     count: int
+    arrow: pa.Table | None = None
 
 
 @dataclass(slots=True)
@@ -45,12 +50,14 @@ class Evaluation:
         snapshot: Gives a source's rows at the old or new frontier.
         changes: The netted changes of the sources, by name.
         local: True to bring results to the driver.
+        ranges: True to read big tables only within the range of the changed keys.
     """
 
     jvm: Jvm
     snapshot: Callable[[Scan], DataFrame]
     changes: Mapping[str, Rows]
     local: bool = True
+    ranges: bool = False
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _shared: dict[str, Rows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
@@ -95,7 +102,9 @@ class Evaluation:
                 text = f"a recursive CTE went deeper than {node.max_depth} levels."
                 hint = "Raise spark.sql.cteRecursionLevelLimit and create the table again; or is there a cycle?"
                 raise SourceError("RECURSION_LIMIT", text, hint=hint)
-            inner = Evaluation(self.jvm, self.snapshot, {}, local=self.local, loops={node.loop: last})
+            inner = Evaluation(
+                self.jvm, self.snapshot, {}, local=self.local, ranges=self.ranges, loops={node.loop: last}
+            )
             last = inner.rows(node.step) or Rows(last.frame.limit(0), 0)
             self._kept += inner._kept
             rounds.append(last)
@@ -106,7 +115,24 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
+        if self.ranges and self.local:
+            plan = narrow(plan, self._bounds)
         return Lower(self.jvm, self._leaf, hints=self.local).frame(plan)
+
+    def _bounds(self, leaf: Plan, column: Column) -> Range | None:
+        rows = self.changes[leaf.source] if isinstance(leaf, Scan) else self._shared[getattr(leaf, "name", "")]
+        if rows.arrow is None:
+            rows.arrow = DeltaHandle(self.jvm.spark, "").local_rows(rows.frame, DRIVER_ROWS)
+        if rows.arrow is None:
+            return None
+        place = rows.arrow.column_names.index(column.name) if isinstance(leaf, Scan) else leaf.columns.index(column)
+        values = rows.arrow.column(place)
+        if not (pa.types.is_integer(values.type) or pa.types.is_string(values.type)):
+            return None
+        least = pc.min_max(values).as_py()
+        if least["min"] is None:
+            return None
+        return Range(least["min"], least["max"], values.null_count > 0)
 
     def materialise(self, frame: DataFrame) -> Rows:
         """Run a DataFrame and keep its rows, in the driver or in the cluster."""
@@ -137,7 +163,7 @@ class Evaluation:
 
 def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:
     """Give rows that the driver has read as a local relation."""
-    return Rows(jvm.spark.createDataFrame(table), table.num_rows)
+    return Rows(jvm.spark.createDataFrame(table), table.num_rows, table)
 
 
 def collect(jvm: Jvm, frame: DataFrame) -> Rows:

@@ -314,7 +314,8 @@ class Refresh:
             small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
             known = [live[n].rows if rows is None else rows.num_rows for n, rows in small.items()]
             local = None not in known and sum(r for r in known if r is not None) <= DRIVER_ROWS
-            evaluation = Evaluation(self.jvm, self._snapshots(record.frontier, goal), {}, local=local)
+            ranges = "key_ranges" not in program.disable
+            evaluation = Evaluation(self.jvm, self._snapshots(record.frontier, goal), {}, local=local, ranges=ranges)
             evaluation.changes = {
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
                 for n, rows in small.items()
