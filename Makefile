@@ -1,6 +1,8 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 BIN := .venv/bin
+# A Spark session for each worker; tests that build on one another stay together.
+PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
 # What `make bench` measures; BENCH takes further options, see `python -m bench run --help`.
 QUERIES := all
 SCALE := 1
@@ -20,10 +22,10 @@ demo: setup ## Stream tables over two million order lines: refresh, compare with
 	@$(BIN)/python examples/demo.py
 
 test: setup ## Run the tests that finish in minutes
-	@$(BIN)/python -m pytest tests -m "not slow"
+	@$(BIN)/python -m pytest tests -m "not slow" $(PARALLEL)
 
 test-all: setup ## Run every test, the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests $(PARALLEL)
 
 check: setup ## Lint, types, formatting and the tests that need no Spark
 	@$(BIN)/ruff check .

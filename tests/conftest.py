@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ def spark(warehouse_folder: Path) -> Iterator[SparkSession]:
     """The one Spark session of a test run."""
     from trickle.session import local_session
 
-    session = local_session(warehouse_folder, cores=2, memory="3g")
+    # Side by side, one core for each of them is all there is.
+    cores = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
+    session = local_session(warehouse_folder, cores=cores, memory="3g")
     yield session
     session.stop()

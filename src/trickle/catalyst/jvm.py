@@ -7,11 +7,19 @@ Everything that names a Catalyst constructor is here or in ``lower``: a new Spar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_ONE_TASK = {
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
 _EXPR = "org.apache.spark.sql.catalyst.expressions."
 _PLANS = "org.apache.spark.sql.catalyst.plans."
 
@@ -178,12 +186,20 @@ class Jvm:
         """Give the relation of one row and no columns."""
         return self.plan("OneRowRelation")
 
-    def frame(self, plan: Any) -> DataFrame:
-        """Give a logical plan as a DataFrame of the user's session."""
+    def frame(self, plan: Any, *, in_one_task: bool = False) -> DataFrame:
+        """Give a logical plan as a DataFrame of the user's session, or of a copy that runs few rows in one task."""
         from pyspark.sql import DataFrame as SparkFrame
 
-        session = self.spark._jsparkSession
+        session = self._one_task if in_one_task else self.spark._jsparkSession
         return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
+
+    @cached_property
+    def _one_task(self) -> Any:
+        """A session in which rows that the driver holds are joined and grouped where they are, without exchanges."""
+        copy = self.spark._jsparkSession.cloneSession()
+        for key, value in _ONE_TASK.items():
+            copy.conf().set(key, value)
+        return copy
 
     def project(self, named: Sequence[Any], child: Any) -> Any:
         """Build a Project."""
@@ -193,11 +209,11 @@ class Jvm:
         """Give a join type that carries no data."""
         return self.singleton(_PLANS + name)
 
-    def broadcast_hint(self, side: str | None) -> Any:
-        """Hint that one side of a join is small."""
+    def hint(self, side: str | None, strategy_name: str = "BROADCAST") -> Any:
+        """Hint that one side of a join is small, and what to do with it."""
         if side is None:
             return self.no_hint
-        strategy = self.singleton(_PLANS + "logical.BROADCAST")
+        strategy = self.singleton(_PLANS + "logical." + strategy_name)
         hint = self.some(self.plan("HintInfo", self.some(strategy)))
         left, right = (hint, self.none) if side == "left" else (self.none, hint)
         return self.plan("JoinHint", left, right)

@@ -59,18 +59,27 @@ class Lowered:
 class Lower:
     """Builds Catalyst plans for one set of leaves."""
 
-    def __init__(self, jvm: Jvm, leaf: Leaf, *, hints: bool = True) -> None:
-        """Start with the function that gives the DataFrame of a leaf; ``hints`` if what is called small is."""
+    def __init__(self, jvm: Jvm, leaf: Leaf, *, hints: bool = True, in_one_task: bool = False) -> None:
+        """Start.
+
+        Args:
+            jvm: Catalyst.
+            leaf: Gives the DataFrame of a leaf.
+            hints: True if what the plan calls small is.
+            in_one_task: True if all leaves are rows that the driver holds.
+        """
         self.jvm = jvm
         self.leaf = leaf
         self.hints = hints
+        self.in_one_task = in_one_task
         self._handles: dict[int, Any] = {}
         self.loops: dict[int, Any] = {}
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a plan as a DataFrame with its columns' names."""
         lowered = self.lower(plan)
-        return self.jvm.frame(self.jvm.project(lowered.named(plan.columns), lowered.plan))
+        named = self.jvm.project(lowered.named(plan.columns), lowered.plan)
+        return self.jvm.frame(named, in_one_task=self.in_one_task)
 
     def lower(self, plan: Plan) -> Lowered:
         """Lower a node and all below it."""
@@ -214,7 +223,9 @@ def _lower_project(lower: Lower, plan: Project) -> Lowered:
 
 def _join(lower: Lower, plan: Join, left: Lowered, right: Lowered, kind: Any) -> Any:
     condition = lower.condition(plan, left, right)
-    hint = lower.jvm.broadcast_hint(plan.small if lower.hints else None)
+    # In one task a hash table is built beside the rows; elsewhere the small side is sent to them.
+    strategy = "SHUFFLE_HASH" if lower.in_one_task and plan.keys else "BROADCAST"
+    hint = lower.jvm.hint(plan.small if lower.hints else None, strategy)
     return lower.jvm.plan("Join", left.plan, right.plan, kind, lower.jvm.some(condition), hint)
 
 

@@ -1,7 +1,8 @@
 """Orders the inner joins of a change plan so that they start from the change.
 
 ``(A join B) join change(C) -> (change(C) join B) join A``: each step meets a whole table with the small result so far, which is
-broadcast, and no two whole tables meet. Joins through projections that only hand columns on are seen as one.
+broadcast, and no two whole tables meet. Joins through projections that only hand columns on are seen as one. Of several
+tables that could follow, the one with the fewest partners for each row does, by what their logs tell of rows and values.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from trickle.algebra.expr import Call, Expr, KeyPair, passthrough
+from trickle.algebra.expr import Call, Col, Expr, KeyPair, passthrough
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
@@ -25,7 +26,7 @@ from trickle.algebra.plan import (
     TopK,
     Values,
 )
-from trickle.algebra.walk import rebuild
+from trickle.algebra.walk import rebuild, walk
 from trickle.compile.push_keys import is_restriction
 
 
@@ -47,16 +48,20 @@ def is_small(plan: Plan) -> bool:
     return plan.is_change
 
 
-def order_joins(plan: Plan) -> Plan:
+Partners = Callable[[str, str], float]
+"""Gives how many rows of a source have one value of a column, on average."""
+
+
+def order_joins(plan: Plan, partners: Partners = lambda _source, _column: 1.0) -> Plan:
     """Reorder every tree of inner joins that has a small leaf; a tree is seen whole before its parts are."""
     memo: dict[int, Plan] = {}
 
     def visit(node: Plan) -> Plan:
         done = memo.get(id(node))
         if done is None:
-            done = memo[id(node)] = (_reordered(node, visit) if isinstance(node, InnerJoin) else None) or rebuild(
-                node, tuple(visit(p) for p in node.inputs)
-            )
+            done = memo[id(node)] = (
+                _reordered(node, visit, partners) if isinstance(node, InnerJoin) else None
+            ) or rebuild(node, tuple(visit(p) for p in node.inputs))
         return done
 
     return visit(plan)
@@ -88,7 +93,7 @@ def _joins_below(plan: Plan) -> bool:
     return isinstance(plan, InnerJoin)
 
 
-def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan]) -> Plan | None:
+def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], partners: Partners) -> Plan | None:
     tree = _Tree()
     tree.flatten(join)
     leaves = [visit(leaf) for leaf in tree.leaves]
@@ -100,13 +105,22 @@ def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan]) -> Plan | None:
     while waiting:
         connected = [w for w in waiting if _connected(done, w, tree.keys)]
         small = [w for w in connected or waiting if is_small(w)]
-        following = (small or connected or waiting)[0]
+        following = min(small or connected or waiting, key=lambda w: _expected(done, w, tree.keys, partners))
         waiting.remove(following)
         done = _joined(done, following, tree)
     # What is left are equalities with a side that needs several leaves.
     for key in tree.keys:
         done = Filter(Call("<=>" if key.null_safe else "=", (key.left, key.right)), done)
     return Project(passthrough(join.columns), done)
+
+
+def _expected(left: Plan, right: Plan, keys: list[KeyPair], partners: Partners) -> float:
+    """Give how many partners a row may find on the right, by its most selective key."""
+    read = {c.id: (p.source, c.name) for p in walk(right) if isinstance(p, Scan) for c in p.base}
+    turned = [k.right for key in keys if (k := _oriented(key, left, right)) is not None]
+    return min(
+        (partners(*read[e.column.id]) for e in turned if isinstance(e, Col) and e.column.id in read), default=1.0
+    )
 
 
 def _connected(left: Plan, right: Plan, keys: list[KeyPair]) -> bool:

@@ -10,7 +10,7 @@ from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
 from trickle.compile.narrow import narrow_scans
-from trickle.compile.order_joins import order_joins
+from trickle.compile.order_joins import Partners, order_joins
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
 from trickle.compile.stages import Stage, cut
@@ -25,7 +25,7 @@ Pass = Callable[[Plan], Plan]
 PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 
 # Rewrites of a change plan, in order; these too can be switched off.
-CHANGE_PASSES: Final[Mapping[str, Pass]] = {"push_keys": push_keys, "order_joins": order_joins}
+CHANGE_PASSES: Final = ("push_keys", "order_joins")
 
 # What can be switched off by ``Trickle(spark, disable={…})``.
 OPTIMISATIONS: Final = frozenset(
@@ -80,6 +80,7 @@ class Program:
         stage: What this is the program of, if it is a stage's.
         stages: The programs of the stages it reads, each after those that it reads itself.
         whole: What the table holds, over sources alone.
+        partners: How many rows of a source have one value of a column; better told before the first change plan.
     """
 
     plan: Plan
@@ -88,6 +89,7 @@ class Program:
     stage: Stage | None = None
     stages: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
+    partners: Partners = lambda _source, _column: 1.0
     _derived: dict[tuple[frozenset[str], frozenset[str]], ChangePlan] = field(default_factory=dict)
 
     @property
@@ -126,9 +128,10 @@ class Program:
 
     def _improve(self, plan: Plan) -> Plan:
         plan = prune(plan)
-        for name, rewrite in CHANGE_PASSES.items():
-            if name not in self.disable:
-                plan = rewrite(plan)
+        if "push_keys" not in self.disable:
+            plan = push_keys(plan)
+        if "order_joins" not in self.disable:
+            plan = order_joins(plan, self.partners)
         return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
 

@@ -1,6 +1,6 @@
 """What refreshes of one table cost, learnt from its own: what mode ``auto`` chooses by.
 
-Law    chosen = the mode of the lower estimate; a full refresh is chosen only if it is clearly lower
+Law    chosen = the mode of the lower estimate; a full refresh only if it is clearly lower, and by more than half a second
        estimate(full)          = the last full one
        estimate(differential)  = the last differential one, scaled by the number of changed rows beyond what it had;
                                  before there was one, a rate that small clusters reach
@@ -17,7 +17,7 @@ from trickle.model.stored import Stored
 _ROWS_A_SECOND: Final = 50_000
 _LEAST_SECONDS: Final = 0.5
 _CLEARLY: Final = 1.1
-_FORGET: Final = 0.85
+_FORGET: Final = 0.97
 _WRONG: Final = 2.0
 
 
@@ -29,8 +29,8 @@ class Estimate(Stored):
 
     @property
     def prefers_full(self) -> bool:
-        """True if recomputing is clearly cheaper."""
-        return self.full is not None and self.differential > _CLEARLY * self.full
+        """True if recomputing is clearly cheaper, and by more than a moment."""
+        return self.full is not None and self.differential > max(_CLEARLY * self.full, self.full + _LEAST_SECONDS)
 
 
 class Costs(Stored):

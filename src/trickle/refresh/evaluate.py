@@ -10,19 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
-from trickle.algebra.plan import Empty, Iterate, LoopRef, Plan, Scan, Shared
+from trickle.algebra.plan import Empty, Iterate, Loop, LoopRef, Plan, Scan, Shared
 from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
-from trickle.refresh.key_ranges import Range, narrow
+from trickle.refresh.key_ranges import narrow
+from trickle.refresh.reach import Keys
 from trickle.tables.delta_jvm import DeltaHandle
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.expr import Column
@@ -102,9 +103,7 @@ class Evaluation:
                 text = f"a recursive CTE went deeper than {node.max_depth} levels."
                 hint = "Raise spark.sql.cteRecursionLevelLimit and create the table again; or is there a cycle?"
                 raise SourceError("RECURSION_LIMIT", text, hint=hint)
-            inner = Evaluation(
-                self.jvm, self.snapshot, {}, local=self.local, ranges=self.ranges, loops={node.loop: last}
-            )
+            inner = Evaluation(self.jvm, self.snapshot, {}, self.local, self.ranges, {node.loop: last})
             last = inner.rows(node.step) or Rows(last.frame.limit(0), 0)
             self._kept += inner._kept
             rounds.append(last)
@@ -115,24 +114,24 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
-        if self.ranges and self.local:
-            plan = narrow(plan, self._bounds)
-        return Lower(self.jvm, self._leaf, hints=self.local).frame(plan)
+        if self.local and self.ranges:
+            plan = narrow(plan, self._keys_of)
+        in_one_task = self.local and self.ranges and _is_at_hand(plan)
+        return Lower(self.jvm, self._leaf, hints=self.local, in_one_task=in_one_task).frame(plan)
 
-    def _bounds(self, leaf: Plan, column: Column) -> Range | None:
-        rows = self.changes[leaf.source] if isinstance(leaf, Scan) else self._shared[getattr(leaf, "name", "")]
+    def _arrow(self, rows: Rows) -> pa.Table | None:
+        """Give rows as an Arrow table, None if they are not in the driver."""
         if rows.arrow is None:
             rows.arrow = DeltaHandle(self.jvm.spark, "").local_rows(rows.frame, DRIVER_ROWS)
-        if rows.arrow is None:
+        return rows.arrow
+
+    def _keys_of(self, leaf: Plan, column: Column) -> Keys | None:
+        rows = self.changes[leaf.source] if isinstance(leaf, Scan) else self._shared[getattr(leaf, "name", "")]
+        table = self._arrow(rows)
+        if table is None:
             return None
-        place = rows.arrow.column_names.index(column.name) if isinstance(leaf, Scan) else leaf.columns.index(column)
-        values = rows.arrow.column(place)
-        if not (pa.types.is_integer(values.type) or pa.types.is_string(values.type)):
-            return None
-        least = pc.min_max(values).as_py()
-        if least["min"] is None:
-            return None
-        return Range(least["min"], least["max"], values.null_count > 0)
+        place = table.column_names.index(column.name) if isinstance(leaf, Scan) else leaf.columns.index(column)
+        return Keys(table.column(place))
 
     def materialise(self, frame: DataFrame) -> Rows:
         """Run a DataFrame and keep its rows, in the driver or in the cluster."""
@@ -161,6 +160,18 @@ class Evaluation:
         raise TypeError(message)
 
 
+def _is_at_hand(plan: Plan) -> bool:
+    """Tell whether a plan reads nothing but what the driver holds."""
+    match plan:
+        case Shared() | Iterate():
+            return True
+        case Scan(at=at):
+            return at == "change"
+        case Loop() | LoopRef():
+            return False
+    return all(_is_at_hand(p) for p in plan.inputs)
+
+
 def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:
     """Give rows that the driver has read as a local relation."""
     return Rows(jvm.spark.createDataFrame(table), table.num_rows, table)
@@ -171,7 +182,7 @@ def collect(jvm: Jvm, frame: DataFrame) -> Rows:
     execution: Any = frame._jdf.queryExecution()
     try:
         found = execution.executedPlan().executeCollect()
-    except Py4JJavaError as error:
+    except (Py4JJavaError, PySparkException) as error:
         if _TWO_ROWS not in str(error):
             raise
         text = "a scalar subquery of the query returned more than one row; the stream table was left as it is."

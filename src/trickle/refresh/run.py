@@ -314,8 +314,13 @@ class Refresh:
             small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
             known = [live[n].rows if rows is None else rows.num_rows for n, rows in small.items()]
             local = None not in known and sum(r for r in known if r is not None) <= DRIVER_ROWS
-            ranges = "key_ranges" not in program.disable
-            evaluation = Evaluation(self.jvm, self._snapshots(record.frontier, goal), {}, local=local, ranges=ranges)
+            evaluation = Evaluation(
+                self.jvm,
+                self._snapshots(record.frontier, goal),
+                {},
+                local=local,
+                ranges="key_ranges" not in program.disable,
+            )
             evaluation.changes = {
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
                 for n, rows in small.items()
@@ -328,6 +333,7 @@ class Refresh:
             if touched:
                 only_in = frozenset(n for n in touched if live[n].kind == "append")
                 with self.watch.step("derive"):
+                    program.partners = partial(self._partners, goal)
                     plan = program.derive(touched, only_in)
                 applied = self._apply(evaluation, plan, new, state)
             if applied is None:
@@ -419,6 +425,14 @@ class Refresh:
             return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
 
         return snapshot
+
+    def _partners(self, goal: Mapping[str, SourceVersion], name: str, column: str) -> float:
+        """Give how many rows of a source have one value of a column, as far as its log tells."""
+        if name == SELF:
+            return 1.0
+        source, version = self.sources[name], goal[name].version
+        rows, values = source.rows(version), source.domain(version, column)
+        return 1.0 if not rows or not values else max(rows / values, 1.0)
 
     def _names(self) -> dict[int, str]:
         return {c.id: n for c, n in zip(self.prepared.program.plan.columns, self.prepared.names, strict=True)}

@@ -88,6 +88,14 @@ class SourceTable(Protocol):
         """
         ...
 
+    def rows(self, version: int) -> int | None:
+        """Count the rows at a version, None if the log does not tell."""
+        ...
+
+    def domain(self, version: int, column: str) -> int | None:
+        """Give how many values a column of whole numbers may have, from its least and greatest; None if unknown."""
+        ...
+
     def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
         """Give the rows at a version. The handle may be kept and used again while the version is the same."""
         ...

@@ -204,6 +204,14 @@ class DeltaSource:
 
         return complete
 
+    def rows(self, version: int) -> int | None:
+        """Count the rows at a version, None if the log does not tell."""
+        return self._plain.count(version) if self.lane == "auto" else None
+
+    def domain(self, version: int, column: str) -> int | None:
+        """Give how many values a column of whole numbers may have, by the statistics in the log."""
+        return self._plain.domain(version, column) if self.lane == "auto" else None
+
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
         key = (self.log.generation, version)

@@ -121,6 +121,14 @@ class MemorySource:
         """Give None: the rows are a local relation already."""
         return None
 
+    def rows(self, version: int) -> int | None:
+        """Count the rows at a version."""
+        return len(self._versions[version])
+
+    def domain(self, version: int, column: str) -> int | None:  # noqa: ARG002 - nothing is kept of values
+        """Tell nothing."""
+        return None
+
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version, all columns."""
         frame = self._frames.get(version)

@@ -1,0 +1,179 @@
+"""Which rows of a big table a change can reach: those whose join keys are among the keys of results at hand.
+
+A plan is walked from the small sides of its joins to the big ones. At each scan the walk knows, for some columns, the only
+values that matter there, because a join above meets them with nothing else. Columns are followed through projections, filters,
+groups and unions to the result they come from. Every set of keys may hold too many; none holds too few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trickle.algebra.expr import Col, Column, Expr, KeyPair, Output
+from trickle.algebra.plan import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    Repeat,
+    RowWise,
+    Scan,
+    SemiJoin,
+    Shared,
+    Union,
+    Window,
+)
+from trickle.algebra.walk import rebuild
+
+Path = tuple[int, ...]
+"""The way from the root to a node: one plan may stand in several places."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keys:
+    """Values of a column, some perhaps several times."""
+
+    values: Any
+
+    @property
+    def has_null(self) -> bool:
+        """True if a value is missing."""
+        return bool(self.values.null_count)
+
+    @property
+    def bounds(self) -> tuple[int | str, int | str] | None:
+        """The least and the greatest value, NULLs aside; None if there is none."""
+        found = pc.min_max(self.values).as_py()
+        return None if found["min"] is None else (found["min"], found["max"])
+
+    def distinct(self) -> Any:
+        """Give each value once, without NULL."""
+        return pc.unique(pc.drop_null(self.values))
+
+    def also(self, other: Keys) -> Keys:
+        """Give both."""
+        return Keys(pa.chunked_array([*_chunks(self.values), *_chunks(other.values)], self.values.type))
+
+
+def _chunks(values: Any) -> list[Any]:
+    return values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+
+
+KeysOf = Callable[[Plan, Column], Keys | None]
+"""Gives the values of a column of a result at hand."""
+
+Wanted = Mapping[int, Keys]
+
+AtScan = Callable[[Scan, Wanted, Path], Plan]
+
+
+class Reach:
+    """One walk over a plan."""
+
+    def __init__(self, keys_of: KeysOf, at_scan: AtScan) -> None:
+        """Start with what is at hand, and what to put in the place of a scan."""
+        self._keys_of = keys_of
+        self._at_scan = at_scan
+
+    def visit(self, plan: Plan, wanted: Wanted | None = None, path: Path = ()) -> Plan:
+        """Rebuild a plan of whose rows only those with the wanted values matter."""
+        wanted = wanted or {}
+        match plan:
+            case Scan(at="old" | "new"):
+                return self._at_scan(plan, {c.id: wanted[c.id] for c in plan.base if c.id in wanted}, path)
+            case Scan() | Shared():
+                return plan
+            case Filter() | RowWise():
+                below = wanted
+            case Project():
+                below = _below(plan.outputs, wanted)
+            case Aggregate():
+                below = _below(tuple(o for o in plan.outputs if o.expr in plan.keys), wanted)
+            case Window():
+                kept = {e.column.id for e in plan.partition if isinstance(e, Col)}
+                below = {k: v for k, v in wanted.items() if k in kept}
+            case Union():
+                return self._union(plan, wanted, path)
+            case Join():
+                return self._join(plan, wanted, path)
+            case _:
+                below = {}
+        return rebuild(plan, tuple(self.visit(p, below, (*path, i)) for i, p in enumerate(plan.inputs)))
+
+    def _union(self, union: Union, wanted: Wanted, path: Path) -> Plan:
+        children = []
+        for i, child in enumerate(union.children):
+            pairs = zip(union.columns, child.columns, strict=True)
+            below = {c.id: wanted[u.id] for u, c in pairs if u.id in wanted}
+            children.append(self.visit(child, below, (*path, i)))
+        return rebuild(union, tuple(children))
+
+    def _join(self, join: Join, wanted: Wanted, path: Path) -> Plan:
+        """Visit first the side that has the keys, then the other one, where only they matter."""
+        kind = join.kind if isinstance(join, OuterJoin) else "inner"
+        from_right = kind == "right" or (kind == "inner" and join.small == "right")
+        if isinstance(join, SemiJoin):
+            from_right = from_right and join.kind == "semi"
+        first, second = (join.right, join.left) if from_right else (join.left, join.right)
+        # Rows of a padded or probed side decide over rows of the other one: conditions from above say nothing of them.
+        probes = isinstance(join, SemiJoin) and from_right
+        both = isinstance(join, InnerJoin)
+        first = self.visit(first, {} if probes or kind == "full" else wanted, (*path, int(from_right)))
+        found: dict[int, Keys] = dict(wanted) if both or probes else {}
+        if kind != "full":
+            for key in join.keys:
+                found.update(self._across(key, first, from_right=from_right))
+        second = self.visit(second, found, (*path, int(not from_right)))
+        return rebuild(join, (second, first) if from_right else (first, second))
+
+    def _across(self, key: KeyPair, first: Plan, *, from_right: bool) -> dict[int, Keys]:
+        mine, other = (key.right, key.left) if from_right else (key.left, key.right)
+        if not isinstance(other, Col):
+            return {}
+        found = self.values(first, mine)
+        if found is None or (key.null_safe and found.has_null):
+            return {}
+        return {other.column.id: found}
+
+    def values(self, plan: Plan, expr: Expr) -> Keys | None:
+        """Give the values that a column of a plan may have, None if they are not at hand."""
+        if not isinstance(expr, Col) or expr.column.id not in plan.ids:
+            return None
+        match plan:
+            case Scan(at="change") | Shared():
+                return self._keys_of(plan, expr.column)
+            case Filter() | Repeat():
+                return self.values(plan.child, expr)
+            case Project() | Aggregate():
+                return self.values(plan.child, next(o.expr for o in plan.outputs if o.column == expr.column))
+            case InnerJoin():
+                return self.values(plan.left, expr) or self.values(plan.right, expr)
+            case SemiJoin():
+                return self.values(plan.left, expr)
+            case Union():
+                place = plan.columns.index(expr.column)
+                return _together([self.values(c, Col(c.columns[place])) for c in plan.children])
+        return None
+
+
+def _together(found: list[Keys | None]) -> Keys | None:
+    known = [k for k in found if k is not None]
+    if len(known) < len(found) or len({str(k.values.type) for k in known}) != 1:
+        return None
+    total = known[0]
+    for keys in known[1:]:
+        total = total.also(keys)
+    return total
+
+
+def _below(outputs: tuple[Output, ...], wanted: Wanted) -> dict[int, Keys]:
+    """Give what is wanted of the columns that outputs hand on."""
+    return {o.expr.column.id: wanted[o.column.id] for o in outputs if isinstance(o.expr, Col) and o.column.id in wanted}
