@@ -18,7 +18,7 @@ help: ## Show this list
 setup: ## Make .venv, find or install Java 17, fetch the Delta Lake jars (done by the others too)
 	@scripts/setup.sh
 
-demo: setup ## Stream tables over two million order lines: refresh, compare with full, verify
+demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with full, verify
 	@$(BIN)/python examples/demo.py
 
 test: setup ## Run the tests that finish in minutes

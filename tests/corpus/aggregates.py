@@ -16,7 +16,11 @@ from .tables import ORDERS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ADDITIVE = Way("the touched groups are computed again", "rows of the touched groups")
+ADDITIVE = Way(
+    "counts, sums and averages of whole numbers and decimals are kept and added to; with any other function beside them "
+    "the touched groups are computed again",
+    "nothing where sums are kept, else rows of the touched groups",
+)
 EXTREME = Way("the touched groups are computed again", "rows of the touched groups")
 RESCAN = Way("the touched groups are computed again", "rows of the touched groups")
 DISTINCT = Way("the touched groups are computed again", "rows of the touched groups")

@@ -9,8 +9,9 @@ from .tables import DEPT
 SEMI = Way("a semi join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
 ANTI = Way("an anti join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
 NULL_AWARE = Way(
-    "a null-aware anti join: a NULL meets everything, so all outer rows are asked again when the subquery changes",
-    "all outer rows when the subquery changes, else changed outer rows",
+    "two kept facts about the subquery (is it empty, does it hold a NULL) and an anti join by key; with several columns a "
+    "null-aware anti join without a key",
+    "outer rows of the keys that changed inside; all outer rows when a fact changes, or with several columns",
 )
 FLAG = Way(
     "an existence flag per outer row, by key; the condition is computed over the flags",

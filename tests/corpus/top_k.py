@@ -6,9 +6,14 @@ from .case import Case, Way, case
 from .rounds import step
 from .tables import BAG_B
 
-TOP = Way("the new first rows less the stored ones", "the input of the LIMIT")
+TOP = Way(
+    "the change is ranked among the stored rows; if one of them was deleted, the first rows are taken anew",
+    "the stored rows; the input of the LIMIT if one of them was deleted",
+)
 WITH_OFFSET = Way("the new window of rows less the stored one", "the input of the LIMIT")
-OVER_AGGREGATE = Way("the first groups are computed again and compared with the stored ones", "the input of the LIMIT")
+OVER_AGGREGATE = Way(
+    "the groups are kept in a table of their own, and the first are taken from it", "as the groups; then the kept ones"
+)
 SUBQUERY = Way("the first rows are maintained, and their changes go on", "as at the top, then as what is above")
 UNSORTED = Way("the order of a table's rows means nothing and is dropped", "as without ORDER BY")
 _TIES = "ties are decided by all output columns after the sort keys"
