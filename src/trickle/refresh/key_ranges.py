@@ -34,10 +34,11 @@ def narrow(plan: Plan, keys_of: KeysOf) -> Plan:
 
 def within(column: Column, keys: Iterable[Keys]) -> Expr | None:
     """Say that a column is in the range of some keys; None if that cannot be said."""
-    bounds = [k.bounds for k in keys]
     kind = _WITH_LITERALS.get(column.type)
-    known = [b for b in bounds if b is not None]
-    if kind is None or not known or not all(isinstance(v, kind) for b in known for v in b):
+    if kind is None:
+        return None
+    known = [b for k in keys if (b := k.bounds) is not None]
+    if not known or not all(isinstance(v, kind) for b in known for v in b):
         return None
     low, high = min(b[0] for b in known), max(b[1] for b in known)
     return Call(

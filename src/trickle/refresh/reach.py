@@ -50,7 +50,9 @@ class Keys:
 
     @property
     def bounds(self) -> tuple[int | str, int | str] | None:
-        """The least and the greatest value, NULLs aside; None if there is none."""
+        """The least and the greatest value of whole numbers or strings, NULLs aside; None if there is none."""
+        if not (pa.types.is_integer(self.values.type) or pa.types.is_string(self.values.type)):
+            return None
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])
 
