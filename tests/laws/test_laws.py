@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.algebra.expr import Call, Col, KeyPair, Lit, Output, new_column, passthrough
+from trickle.algebra.expr import Call, Col, Column, KeyPair, Lit, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
@@ -28,6 +29,8 @@ from trickle.algebra.plan import (
 from trickle.algebra.walk import sources
 from trickle.compile.program import OPTIMISATIONS, SELF, compile_plan
 from trickle.compile.prune import prune
+from trickle.refresh.key_ranges import narrow
+from trickle.refresh.reach import Keys
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.testing.evaluate import Bag, evaluate, plus
 
@@ -37,7 +40,7 @@ ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=4).map(Counter)
 
 
 def scan(source: str) -> Scan:
-    return Scan(source, (new_column("a"), new_column("b")))
+    return Scan(source, (new_column("a", "bigint"), new_column("b", "bigint")))
 
 
 @st.composite
@@ -191,7 +194,7 @@ def test_passes_keep_the_meaning_of_a_change_plan(plan, database):
 @settings(max_examples=200, deadline=None)
 @given(plan=plans(), database=databases())
 def test_replaced_keys_give_the_new_result(plan, database):
-    program = compile_plan(plan, frozenset({"narrow_scans"}))
+    program = compile_plan(plan, frozenset({"narrow_scans", "stages"}))
     if program.keyed is None:
         return
     derived = program.derive(frozenset(SOURCES), frozenset())
@@ -256,6 +259,20 @@ def test_a_top_of_stored_rows_and_change_is_the_new_top(plan, limit, database):
     assert plus(old, evaluate(derived.change, database)) == new
     if not evaluate(derived.unless, database):
         assert plus(old, evaluate(derived.quick, database)) == new
+
+
+@settings(max_examples=400, deadline=None)
+@given(plan=plans(), database=databases())
+def test_ranges_of_keys_keep_the_meaning_of_a_change_plan(plan, database):
+    program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
+    change = program.derive(frozenset(SOURCES), frozenset()).change
+
+    def keys_of(leaf: Plan, column: Column) -> Keys:
+        rows = evaluate(leaf, database)
+        place = leaf.columns.index(column)
+        return Keys(pa.chunked_array([[row[place] for row in rows]]) if rows else pa.chunked_array([], pa.int64()))
+
+    assert evaluate(narrow(change, keys_of), database) == evaluate(change, database)
 
 
 EDGES = st.lists(st.tuples(st.integers(0, 2), st.integers(3, 5)), max_size=3)

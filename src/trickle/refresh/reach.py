@@ -33,9 +33,6 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild
 
-Path = tuple[int, ...]
-"""The way from the root to a node: one plan may stand in several places."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
@@ -56,10 +53,6 @@ class Keys:
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])
 
-    def distinct(self) -> Any:
-        """Give each value once, without NULL."""
-        return pc.unique(pc.drop_null(self.values))
-
     def also(self, other: Keys) -> Keys:
         """Give both."""
         return Keys(pa.chunked_array([*_chunks(self.values), *_chunks(other.values)], self.values.type))
@@ -74,7 +67,7 @@ KeysOf = Callable[[Plan, Column], Keys | None]
 
 Wanted = Mapping[int, Keys]
 
-AtScan = Callable[[Scan, Wanted, Path], Plan]
+AtScan = Callable[[Scan, Wanted], Plan]
 
 
 class Reach:
@@ -85,12 +78,12 @@ class Reach:
         self._keys_of = keys_of
         self._at_scan = at_scan
 
-    def visit(self, plan: Plan, wanted: Wanted | None = None, path: Path = ()) -> Plan:
+    def visit(self, plan: Plan, wanted: Wanted | None = None) -> Plan:
         """Rebuild a plan of whose rows only those with the wanted values matter."""
         wanted = wanted or {}
         match plan:
             case Scan(at="old" | "new"):
-                return self._at_scan(plan, {c.id: wanted[c.id] for c in plan.base if c.id in wanted}, path)
+                return self._at_scan(plan, {c.id: wanted[c.id] for c in plan.base if c.id in wanted})
             case Scan() | Shared():
                 return plan
             case Filter() | RowWise():
@@ -103,22 +96,22 @@ class Reach:
                 kept = {e.column.id for e in plan.partition if isinstance(e, Col)}
                 below = {k: v for k, v in wanted.items() if k in kept}
             case Union():
-                return self._union(plan, wanted, path)
+                return self._union(plan, wanted)
             case Join():
-                return self._join(plan, wanted, path)
+                return self._join(plan, wanted)
             case _:
                 below = {}
-        return rebuild(plan, tuple(self.visit(p, below, (*path, i)) for i, p in enumerate(plan.inputs)))
+        return rebuild(plan, tuple(self.visit(p, below) for p in plan.inputs))
 
-    def _union(self, union: Union, wanted: Wanted, path: Path) -> Plan:
+    def _union(self, union: Union, wanted: Wanted) -> Plan:
         children = []
-        for i, child in enumerate(union.children):
+        for child in union.children:
             pairs = zip(union.columns, child.columns, strict=True)
             below = {c.id: wanted[u.id] for u, c in pairs if u.id in wanted}
-            children.append(self.visit(child, below, (*path, i)))
+            children.append(self.visit(child, below))
         return rebuild(union, tuple(children))
 
-    def _join(self, join: Join, wanted: Wanted, path: Path) -> Plan:
+    def _join(self, join: Join, wanted: Wanted) -> Plan:
         """Visit first the side that has the keys, then the other one, where only they matter."""
         kind = join.kind if isinstance(join, OuterJoin) else "inner"
         from_right = kind == "right" or (kind == "inner" and join.small == "right")
@@ -128,12 +121,12 @@ class Reach:
         # Rows of a padded or probed side decide over rows of the other one: conditions from above say nothing of them.
         probes = isinstance(join, SemiJoin) and from_right
         both = isinstance(join, InnerJoin)
-        first = self.visit(first, {} if probes or kind == "full" else wanted, (*path, int(from_right)))
+        first = self.visit(first, {} if probes or kind == "full" else wanted)
         found: dict[int, Keys] = dict(wanted) if both or probes else {}
         if kind != "full":
             for key in join.keys:
                 found.update(self._across(key, first, from_right=from_right))
-        second = self.visit(second, found, (*path, int(not from_right)))
+        second = self.visit(second, found)
         return rebuild(join, (second, first) if from_right else (first, second))
 
     def _across(self, key: KeyPair, first: Plan, *, from_right: bool) -> dict[int, Keys]:
