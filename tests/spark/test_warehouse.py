@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("warehouse")  # one other process serves all
 OTHER_PROCESS = """if True:
     import sys
     from trickle.session import local_session

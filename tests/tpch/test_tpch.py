@@ -145,7 +145,6 @@ def alone_cycle(alone, request) -> int:
     return request.param
 
 
-@pytest.mark.xdist_group("alone")
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_query_follows_its_sources(alone, alone_cycle, query):
     when = f"cycle {alone_cycle}"
@@ -177,7 +176,6 @@ def together(spark, tmp_path_factory) -> Iterator[Phase]:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("together")
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("cycle", "refresh_function"), ONE_BY_ONE, ids=lambda value: f"{value}")
 def test_all_queries_follow_shared_sources(together, cycle, refresh_function):
@@ -215,7 +213,6 @@ def twins_cycle(twins, request) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("twins")
 @pytest.mark.parametrize("query", QUERIES)
 def test_full_and_differential_twins_are_equal(twins, twins_cycle, query):
     when = f"cycle {twins_cycle}"
