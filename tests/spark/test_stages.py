@@ -1,0 +1,94 @@
+"""State beside a stream table: a stage ahead of it, lost, too big, or old."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from trickle import StateError, Trickle
+from trickle.refresh import run
+from trickle.tables.delta_target import DeltaTarget
+
+TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM sales GROUP BY customer"
+
+
+@pytest.fixture
+def sales(spark):
+    """A schema of its own with one small source."""
+    spark.sql("CREATE DATABASE staged")
+    spark.sql("USE staged")
+    spark.sql("CREATE TABLE sales (customer STRING, amount DECIMAL(10,2)) USING delta")
+    spark.sql("INSERT INTO sales VALUES ('ann', 10), ('bob', 20), ('ann', 5), (NULL, 7)")
+    yield Trickle(spark)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE staged CASCADE")
+
+
+def folder(spark, name: str) -> Path:
+    location = spark.sql(f"DESCRIBE DETAIL {name}").first()["location"]
+    return Path(location.removeprefix("file:")) / "_trickle"
+
+
+def test_a_refresh_killed_between_stage_and_table_is_made_good(spark, sales, monkeypatch):
+    table = sales.create("totals", TOTALS, mode="differential")
+    spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(DeltaTarget, "apply_bag", killed)
+        with pytest.raises(KeyboardInterrupt):
+            table.refresh()
+    assert spark.table("totals").count() == 3
+    spark.sql("DELETE FROM sales WHERE customer = 'bob'")
+    report = table.refresh()
+
+    assert report.mode == "differential"
+    assert sales.verify("totals")
+    assert spark.table("totals").count() == 3
+
+
+def test_lost_state_is_built_anew_and_said(spark, sales):
+    sales.create("totals", TOTALS)
+    sales.create("strict", TOTALS, mode="differential")
+    for name in ("totals", "strict"):
+        shutil.rmtree(folder(spark, name))
+    spark.sql("INSERT INTO sales VALUES ('ann', 1)")
+
+    report = sales.refresh("totals")
+    with pytest.raises(StateError) as lost:
+        sales.refresh("strict")
+
+    assert (report.mode, report.reason.code) == ("full", "STATE_MISSING")
+    assert lost.value.code == "STATE_MISSING"
+    assert sales.refresh("strict", full=True).reason.code == "REQUESTED"
+    spark.sql("INSERT INTO sales VALUES ('bob', 1)")
+    assert {sales.refresh(name).mode for name in ("totals", "strict")} == {"differential"}
+    assert sales.verify("totals")
+    assert sales.verify("strict")
+
+
+def test_a_stage_that_is_too_big_is_left_out_for_good(spark, sales, monkeypatch):
+    monkeypatch.setattr(run, "MOST_STAGE_ROWS", 2)
+    sales.create("totals", TOTALS, mode="differential")
+    assert not list(folder(spark, "totals").glob("*"))
+    spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
+
+    report = Trickle(spark).refresh("totals")
+
+    assert report.mode == "differential"
+    assert not list(folder(spark, "totals").glob("*"))
+    assert sales.verify("totals")
+
+
+def test_state_keeps_no_old_files(spark, sales):
+    table = sales.create("totals", TOTALS, mode="differential")
+    for amount in range(5):
+        spark.sql(f"INSERT INTO sales VALUES ('ann', {amount})")
+        assert table.refresh().mode == "differential"
+
+    assert len(list(folder(spark, "totals").rglob("*.parquet"))) <= 6
+    assert sales.verify("totals")
