@@ -45,9 +45,11 @@ class DeltaStages:
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
         """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         known = self._known.get(name)
-        if known is None or known[1].head() < 0:
-            place = self._place(name)
-            if DeltaHandle(self.spark, place).head()[0] < 0:
+        place = self._place(name)
+        is_there = self._exists(place)
+        if known is None or not is_there:
+            if not is_there:
+                DeltaHandle(self.spark, place).delete_folder()  # Delta may remember one that was deleted
                 _make(place, like())
             known = (
                 DeltaTarget(self.spark, self.name, place, lane=self.lane),
@@ -75,6 +77,12 @@ class DeltaStages:
             for file in (*commit.removes, *commit.feed):
                 (folder / file.path).unlink(missing_ok=True)
         self._cleaned[name] = version
+
+    def _exists(self, place: str) -> bool:
+        folder = local_path(place)
+        if folder is not None:
+            return (folder / "_delta_log").is_dir()
+        return DeltaHandle(self.spark, place).head()[0] >= 0
 
     def _place(self, name: str) -> str:
         return f"{self.path}/{FOLDER}/{name.strip('@')}"
