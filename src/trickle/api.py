@@ -21,7 +21,8 @@ from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
 from trickle.refresh.prepare import Prepared, prepare
-from trickle.refresh.run import Refresh, StageTooBigError, read_record
+from trickle.refresh.record import read_record
+from trickle.refresh.run import Refresh, StageTooBigError
 from trickle.refresh.verify import verify_table
 from trickle.session import check_session
 from trickle.tables.catalog import Catalog

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
@@ -24,6 +22,7 @@ from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows, from_arrow
+from trickle.refresh.record import new_record, read_record
 from trickle.rules.derive import net
 
 if TYPE_CHECKING:
@@ -468,39 +467,6 @@ class Refresh:
         if mode != "no_data":
             self._learn(report)
         return report
-
-
-def new_record(
-    mode: Literal["differential", "full"],
-    reason: Reason | None,
-    frontier: Mapping[str, SourceVersion],
-    prepared: Prepared,
-    costs: Costs | None = None,
-) -> RefreshRecord:
-    """Write down what a commit is about to say of itself."""
-    return RefreshRecord(
-        refresh_id=uuid.uuid4().hex,
-        mode=mode,
-        reason=str(reason) if reason else None,
-        frontier=dict(frontier),
-        fingerprint=prepared.fingerprint,
-        started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        without=prepared.without,
-        costs=costs or Costs(),
-    )
-
-
-def read_record(table: str, state: TargetState) -> RefreshRecord | None:
-    """Read the record of the newest refresh."""
-    if state.record is None:
-        return None
-    try:
-        return RefreshRecord.model_validate_json(state.record)
-    except ValueError as error:
-        text = f"stream table '{table}' carries a record that this version of Trickle cannot read."
-        raise StateError(
-            "UNREADABLE_RECORD", text, hint="Use the version that wrote it, or refresh(full=True)."
-        ) from error
 
 
 def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
 from trickle.model.report import VerifyReport
-from trickle.refresh.run import read_record, whole_rows
+from trickle.refresh.record import read_record
+from trickle.refresh.run import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,8 @@ from trickle.catalyst.jvm import Jvm
 from trickle.errors import DefinitionError
 from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
-from trickle.refresh.run import Refresh, read_record, whole_rows
+from trickle.refresh.record import read_record
+from trickle.refresh.run import Refresh, whole_rows
 from trickle.tables.memory import MemorySource, MemoryStages, MemoryTarget, nullable
 from trickle.tables.rows import row_key
 

@@ -58,7 +58,7 @@ def mutate(
         mutation: How much of them, and where.
         cycle: Number of the cycle, from 1; the same cycle of the same mutation makes the same choices.
         only: Name of the one refresh function to run.
-        spark: Commits with this session instead of delta-rs: for deletion vectors, and above scale 1.
+        spark: Commits with Spark instead of delta-rs: for deletion vectors, and above scale 1.
     """
     return [
         commit
