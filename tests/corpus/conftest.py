@@ -26,11 +26,12 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     yield
-    for table in spark.catalog.listTables():
-        if table.isTemporary:
-            spark.catalog.dropTempView(table.name)
     for key, value in before.items():
         if value is None:
             spark.conf.unset(key)
         else:
             spark.conf.set(key, value)
+    # Last, for the interpreter cannot make the rows of listTables.
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
