@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WAREHOUSE_CONF: Final = "spark.trickle.warehouse"
 DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 #: Lines every JVM of Spark prints at start, which tell a user nothing.
 _STARTUP_NOISE: Final = (
@@ -47,7 +48,7 @@ def local_session(
         warehouse: Folder of the tables; made if it does not exist.
         cores: Threads to run tasks on; all of the machine's by default.
         memory: Heap of the JVM, as Spark writes sizes. Fixed by the first session of a process.
-        config: More Spark settings, stronger than ours.
+        config: More Spark settings, stronger than ours; options for the JVM come after ours.
 
     Raises:
         SessionError: JAVA_MISSING, JAVA_UNSUPPORTED, JARS_UNAVAILABLE, CONNECT_SESSION, SESSION_ACTIVE (another
@@ -77,7 +78,9 @@ def local_session(
 
     folder.mkdir(parents=True, exist_ok=True)
     settings = _settings(folder, cores or os.cpu_count() or 1, memory)
-    settings.update({key: _text(value) for key, value in (config or {}).items()})
+    for key, value in (config or {}).items():
+        # The JVM's options are a list: the user's come after ours.
+        settings[key] = f"{settings[key]} {value}" if key == JAVA_OPTIONS else _text(value)
     spark = _start(settings)
     sync(spark)
     return spark
@@ -119,7 +122,7 @@ def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         # On the class path rather than in spark.jars, which Spark copies to its own folder at each start.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, delta_jars())),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j.as_uri()}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.extensions": DELTA_EXTENSION,

@@ -26,17 +26,17 @@ def _cases(cases: Iterable[Case], quick: Iterable[Case]) -> list:
     return [pytest.param(case, id=case.title, marks=() if case.title in titles else pytest.mark.slow) for case in cases]
 
 
-@pytest.mark.parametrize("case", _cases(MAINTAINED, every(10)))
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(4)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
     run_case(spark, case, optimised=True)
 
 
-@pytest.mark.parametrize("case", _cases(MAINTAINED, every(40)))
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(8)))
 def test_table_equals_a_recompute_without_optimisations(spark: SparkSession, case: Case) -> None:
     run_case(spark, case, optimised=False)
 
 
-@pytest.mark.parametrize("case", _cases(MAINTAINED, every(40)))
+@pytest.mark.parametrize("case", _cases(MAINTAINED, every(4)))
 def test_table_on_delta_lake_equals_a_recompute(spark: SparkSession, case: Case) -> None:
     run_case(spark, case, optimised=True, make=maintain_on_delta)
 

@@ -20,6 +20,7 @@ _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
+_LIST_OF = 10
 _EXPR = "org.apache.spark.sql.catalyst.expressions."
 _PLANS = "org.apache.spark.sql.catalyst.plans."
 
@@ -36,7 +37,7 @@ class Jvm:
         self._longs: dict[int, Any] = {}
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
-        self._to_scala = self.cls("scala.jdk.javaapi.CollectionConverters")
+        self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")
         self._new_id = self.singleton(_EXPR + "NamedExpression").newExprId
         self._identifier = self.cls("org.apache.spark.sql.catalyst.FunctionIdentifier")
         self._functions = self.singleton("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").builtin()
@@ -65,12 +66,16 @@ class Jvm:
 
     def seq(self, items: Iterable[Any]) -> Any:
         """Make an immutable Scala Seq."""
-        return self._to_scala.asScala(self._list(items)).toSeq()
+        return self._to_scala.toSeq(self._list(items))
 
     def _list(self, items: Iterable[Any]) -> Any:
+        all_items = list(items)
+        # One call makes a list of up to ten.
+        if len(all_items) <= _LIST_OF:
+            return self.cls("java.util.List").of(*all_items)
         java = self.cls("java.util.ArrayList")()
-        for item in items:
-            java.add(item)
+        for at in range(0, len(all_items), _LIST_OF):
+            java.addAll(self._list(all_items[at : at + _LIST_OF]))
         return java
 
     def some(self, value: Any) -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 from trickle.errors import ConflictError, StateError
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
-from trickle.tables.rows import as_schema, local_frame, row_key
+from trickle.tables.rows import arrow_table, as_schema, local_frame, row_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,9 +45,18 @@ def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counte
 class MemorySource:
     """A versioned source in memory. ``commit`` makes the next version; version 0 is what it was made with."""
 
-    def __init__(self, spark: SparkSession, name: str, schema: StructType | str, rows: Iterable[Row] = ()) -> None:
-        """Start at version 0 with these rows (tuples in the schema's order)."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        schema: StructType | str,
+        rows: Iterable[Row] = (),
+        *,
+        driver_lane: bool = True,
+    ) -> None:
+        """Start at version 0 with these rows (tuples in the schema's order); without the driver lane Spark nets changes."""
         self.name = name
+        self._driver_lane = driver_lane
         self.spark = spark
         self.schema = as_schema(schema)
         self._id = str(uuid.uuid4())
@@ -106,6 +115,19 @@ class MemorySource:
 
     def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the change over a span that is not broken."""
+        return local_frame(self.spark, *self._signed(span, columns))
+
+    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+        """Give the netted change over a span that is not broken; None without the driver lane."""
+        if not self._driver_lane:
+            return None
+        rows, schema = self._signed(span, columns)
+        netted: dict[Any, list[Any]] = {}
+        for row in rows:
+            netted.setdefault(row_key(row[:-1]), [row, 0])[1] += row[-1]
+        return arrow_table([(*row[:-1], weight) for row, weight in netted.values() if weight], schema)
+
+    def _signed(self, span: Span, columns: Sequence[str]) -> tuple[list[Row], StructType]:
         schema = self._schemas[span.upto]
         places = [schema.names.index(name) for name in columns]
         signed = [
@@ -115,11 +137,7 @@ class MemorySource:
             for row in rows
         ]
         fields = [*(schema.fields[place] for place in places), StructField(WEIGHT, LongType(), False)]
-        return local_frame(self.spark, signed, StructType(fields))
-
-    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:  # noqa: ARG002 - `changes` costs no job
-        """Give None: the rows are a local relation already."""
-        return None
+        return signed, StructType(fields)
 
     def rows(self, version: int) -> int | None:
         """Count the rows at a version."""

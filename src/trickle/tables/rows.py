@@ -46,6 +46,11 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: Stru
     Rows are tuples in the order of the schema; structs inside may be tuples, dicts or Rows.
     """
     fields = as_schema(schema)
+    return spark.createDataFrame(arrow_table(rows, fields), schema=fields)
+
+
+def arrow_table(rows: Sequence[Sequence[Any]], fields: StructType) -> pa.Table:
+    """Make an Arrow table of rows."""
     arrow = to_arrow_schema(fields)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields.fields)
     arrays = [
@@ -53,8 +58,7 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: Stru
         for column, field in zip(columns, arrow, strict=True)
     ]
     # Positions, not names: two columns may share a name.
-    table = pa.Table.from_arrays(arrays, schema=arrow)
-    return spark.createDataFrame(table, schema=fields)
+    return pa.Table.from_arrays(arrays, schema=arrow)
 
 
 def _plain(value: Any, kind: Any) -> Any:

@@ -50,7 +50,7 @@ class Lab:
         self.sources: dict[str, MemorySource] = {}
         self._by_stub: dict[int, MemorySource] = {}
         for name, (schema, rows) in tables.items():
-            source = MemorySource(spark, name, schema, rows)
+            source = MemorySource(spark, name, schema, rows, driver_lane="driver_lane" not in self.disable)
             # An empty RDD is opaque to the optimiser, which would fold the rows of a local relation into the plan.
             stub = spark.createDataFrame(spark.sparkContext.emptyRDD(), source.schema)
             stub.createOrReplaceTempView(name)
