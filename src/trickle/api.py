@@ -305,8 +305,12 @@ class Trickle:
         settings = self._frontend.settings()
         session = self._frontend.session(settings, catalog, schema)
         if isinstance(query, str):
-            text, analysed = query, self._frontend.analyse_sql(session, query)
+            text: str | None = query
+            analysed = self._frontend.analyse_sql(session, query)
             self._refuse_temporary(analysed)
+            if self._frontend.has_variables(analysed):
+                # Its text means nothing to another session: the plan is kept, with the variables' values.
+                text = None
         else:
             text, analysed = None, self._frontend.analyse_frame(query)
         definition = Definition(

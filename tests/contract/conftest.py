@@ -57,6 +57,7 @@ class Implementation:
     rows: Callable[[TargetTable], Counter[Any]]
     tamper: Callable[[TargetTable], None]
     in_driver: bool = False
+    reads_in_driver: bool = True
 
     def check_lane(self, applied: Applied) -> None:
         """Assert that a small write to a plain table was done by the lane that this implementation is to test."""
@@ -118,6 +119,7 @@ def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Imple
         rows=lambda target: bag(target.frame()),  # type: ignore[attr-defined]
         tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
         in_driver=lane == "auto",
+        reads_in_driver=lane == "auto",
     )
 
 

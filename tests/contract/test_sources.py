@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from trickle.model.reason import SOURCE_REWOUND
 from trickle.tables.contract import WEIGHT
 
@@ -39,7 +41,7 @@ def test_a_source_tells_its_history_exactly(tables: Implementation) -> None:
     assert net(source.changes(whole, ["s"])) == {("c",): 1, ("d",): 1, (None,): -1}
 
     small = source.small_changes(whole, ["s", "id"])
-    assert (small is not None) == tables.in_driver
+    assert (small is not None) == tables.reads_in_driver
     if small is not None:
         assert small.column_names == ["s", "id", WEIGHT]
         assert net_arrow(small) == net(change)
@@ -55,6 +57,22 @@ def test_a_snapshot_stays_at_its_version(tables: Implementation) -> None:
     assert bag(before) == {(1, "a"): 1}
     assert bag(source.snapshot(start, ["id", "s"])) == {(1, "a"): 1}
     assert bag(source.snapshot(after, ["id", "s"])) == {(2, "b"): 1}
+
+
+def test_rows_are_found_by_their_keys_at_a_version(tables: Implementation) -> None:
+    source = tables.source("orders", SCHEMA, [(1, "a"), (1, "a"), (2, None), (None, "a")])
+    start = source.head()
+    after = tables.commit(source, [(3, "c")], [(1, "a")])
+    keys = {"id": pa.array([1, 3])}
+
+    found = {version: source.find(version, ["s", "id"], keys) for version in (after, start)}
+
+    assert (found[start] is not None) == tables.reads_in_driver
+    if tables.reads_in_driver:
+        assert found[start].column_names == ["s", "id"]
+        assert found[start].to_pylist() == [{"s": "a", "id": 1}, {"s": "a", "id": 1}]
+        assert sorted(found[after].to_pydict()["id"]) == [1, 3]
+        assert source.find(after, ["id"], {**keys, "s": pa.array(["c"])}).to_pylist() == [{"id": 3}]
 
 
 def test_a_span_without_commits_or_out_of_range_is_named(tables: Implementation) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.sessions import merge_sessions
 from trickle.errors import DefinitionError
 from trickle.model.reason import Reason
 
@@ -79,11 +80,19 @@ class Frontend:
     def session(self, settings: Mapping[str, str], catalog: str, schema: str) -> Any:
         """Copy the user's session and give it a definition's settings."""
         copy = self._user.cloneSession()
+        self._share_variables(copy)
         for key, value in {**_OPTIMISE_SETTINGS, **settings}.items():
             copy.conf().set(key, value)
         copy.catalog().setCurrentCatalog(catalog)
         copy.catalog().setCurrentDatabase(schema)
         return copy
+
+    def _share_variables(self, copy: Any) -> None:
+        """Let a copy of the session see the user's variables, which Spark does not copy and has no call to list."""
+        mine, theirs = (s.sessionState().catalogManager().tempVariableManager() for s in (self._user, copy))
+        variables = mine.getClass().getDeclaredField("variables")
+        variables.setAccessible(True)
+        variables.set(theirs, variables.get(mine))
 
     def analyse_sql(self, session: Any, query: str) -> Any:
         """Give the analysed plan of a SQL query, executing nothing.
@@ -107,6 +116,10 @@ class Frontend:
             raise DefinitionError("NOT_A_QUERY", text, hint="Give a SELECT, VALUES, WITH or TABLE query.")
         return analysed
 
+    def has_variables(self, analysed: Any) -> bool:
+        """Tell whether a query reads variables of the session."""
+        return self.jvm.contains(analysed, "VARIABLE_REFERENCE")
+
     def analyse_frame(self, frame: DataFrame) -> Any:
         """Give the analysed plan of a DataFrame."""
         return frame._jdf.queryExecution().analyzed()
@@ -114,7 +127,7 @@ class Frontend:
     def optimise(self, session: Any, analysed: Any) -> Any:
         """Give Catalyst's optimised plan."""
         with self._active(session):
-            return session.sessionState().optimizer().execute(analysed)
+            return session.sessionState().optimizer().execute(merge_sessions(self.jvm, analysed))
 
     def recursion_limit(self, session: Any) -> int:
         """Give how deep a recursive CTE may go under a session's settings."""

@@ -78,6 +78,12 @@ class Jvm:
             java.addAll(self._list(all_items[at : at + _LIST_OF]))
         return java
 
+    def replacing(self, old: Any, new: Any) -> Any:
+        """Give the partial function that Catalyst's transformations ask for; an immutable Scala map is one."""
+        java = self.cls("java.util.HashMap")()
+        java.put(old, new)
+        return self._to_scala.toScalaMap(java)
+
     def some(self, value: Any) -> Any:
         """Make a Scala Some, or None for Python's None."""
         return self.none if value is None else self.cls("scala.Some")(value)
@@ -95,6 +101,11 @@ class Jvm:
     def alias(self, expr: Any, name: str) -> Any:
         """Name an expression under a fresh id."""
         return self.cls(_EXPR + "Alias")(expr, name, self.new_id(), self.nil, self.none, self.nil)
+
+    def alias_as(self, expr: Any, attribute: Any) -> Any:
+        """Name an expression as an attribute that is there, under its id, without its metadata."""
+        make, bare = self.cls(_EXPR + "Alias"), self.some(self._empty_metadata)
+        return make(expr, attribute.name(), attribute.exprId(), attribute.qualifier(), bare, self.nil)
 
     def attribute(self, name: str, data_type: Any) -> Any:
         """Make a nullable attribute under a fresh id."""

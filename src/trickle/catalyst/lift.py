@@ -190,15 +190,20 @@ class Lift:
     def _is_exists_probe(self, node: Any) -> bool:
         if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
             return False
+        only = self._probed(node)
+        return bool(only is not None and self.jvm.name(only) == "Alias" and self.jvm.name(only.child()) == "Literal")
+
+    def _probed(self, node: Any) -> Any:
+        """Give the first column below a limit; None if its rows are not one for each row or group below."""
         below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
-        if self.jvm.name(below) != "Project":
-            return False
-        only = below.projectList().apply(0)
-        return bool(self.jvm.name(only) == "Alias" and self.jvm.name(only.child()) == "Literal")
+        if self.jvm.name(below) == "Project":
+            return below.projectList().apply(0)
+        is_grouped = self.jvm.name(below) == "Aggregate" and below.groupingExpressions().size()
+        return below.aggregateExpressions().apply(0) if is_grouped else None
 
     def _exists_probe(self, node: Any, value: Column) -> Plan:
         below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
-        literal = self.expr(below.projectList().apply(0).child())
+        literal = self.expr(self._probed(node).child())
         plan = self.plan(below.child())
         count = new_column("n", "bigint")
         counted = Aggregate((), (Output(count, Call("count", (Lit(1),))),), plan)

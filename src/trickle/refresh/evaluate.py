@@ -19,7 +19,7 @@ from trickle.catalyst.lower import Lower
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
 from trickle.refresh.key_ranges import narrow
-from trickle.refresh.reach import Keys
+from trickle.refresh.reach import Keys, Reach, Wanted
 from trickle.tables.delta_jvm import DeltaHandle
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
 
+Find = Callable[[Scan, Mapping[str, "pa.Array"]], "pa.Table | None"]
+
 _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+_PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
+"""Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
+
 DRIVER_ROWS: Final = 200_000
 """Changes of more rows than this stay in the cluster."""
 
@@ -52,6 +57,7 @@ class Evaluation:
         changes: The netted changes of the sources, by name.
         local: True to bring results to the driver.
         ranges: True to read big tables only within the range of the changed keys.
+        find: Finds a source's rows by keys; None to read them all.
     """
 
     jvm: Jvm
@@ -59,6 +65,7 @@ class Evaluation:
     changes: Mapping[str, Rows]
     local: bool = True
     ranges: bool = False
+    find: Find | None = None
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _shared: dict[str, Rows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
@@ -103,7 +110,7 @@ class Evaluation:
                 text = f"a recursive CTE went deeper than {node.max_depth} levels."
                 hint = "Raise spark.sql.cteRecursionLevelLimit and create the table again; or is there a cycle?"
                 raise SourceError("RECURSION_LIMIT", text, hint=hint)
-            inner = Evaluation(self.jvm, self.snapshot, {}, self.local, self.ranges, {node.loop: last})
+            inner = Evaluation(self.jvm, self.snapshot, {}, self.local, self.ranges, self.find, {node.loop: last})
             last = inner.rows(node.step) or Rows(last.frame.limit(0), 0)
             self._kept += inner._kept
             rounds.append(last)
@@ -114,10 +121,25 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
+        if self.local and self.find is not None:
+            plan = prune(Reach(self._keys_of, self._found).visit(plan), self.empty)
         if self.local and self.ranges:
             plan = narrow(plan, self._keys_of)
         in_one_task = self.local and self.ranges and _is_at_hand(plan)
         return Lower(self.jvm, self._leaf, hints=self.local, in_one_task=in_one_task).frame(plan)
+
+    def _found(self, scan: Scan, wanted: Wanted) -> Plan:
+        """Give the rows of a scan that have the wanted keys, if the driver can find them."""
+        known = [c for c in scan.base if c.id in wanted and c.type in _PLAINLY_EQUAL]
+        few = {c.name: keys for c in known if (keys := wanted[c.id].distinct) is not None}
+        if self.find is None or not few:
+            return scan
+        table = self.find(scan, few)
+        if table is None:
+            return scan
+        name = f"found{len(self._shared)}"
+        self._shared[name] = from_arrow(self.jvm, table)
+        return Shared(name, scan)
 
     def _arrow(self, rows: Rows) -> pa.Table | None:
         """Give rows as an Arrow table, None if they are not in the driver."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,8 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild
 
+MOST_KEYS: Final = 50_000
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
@@ -52,6 +54,12 @@ class Keys:
             return None
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])
+
+    @property
+    def distinct(self) -> pa.Array | None:
+        """The values, each once, NULL aside; None if they are many."""
+        found = pc.drop_null(pc.unique(self.values))
+        return found if len(found) <= MOST_KEYS else None
 
     def also(self, other: Keys) -> Keys:
         """Give both."""

@@ -26,6 +26,7 @@ from trickle.refresh.record import new_record, read_record
 from trickle.rules.derive import net
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.expr import Column
@@ -319,6 +320,7 @@ class Refresh:
                 {},
                 local=local,
                 ranges="key_ranges" not in program.disable,
+                find=None if "look_up" in program.disable else partial(self._find, record.frontier, goal),
             )
             evaluation.changes = {
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
@@ -424,6 +426,19 @@ class Refresh:
             return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
 
         return snapshot
+
+    def _find(
+        self,
+        old: Mapping[str, SourceVersion],
+        new: Mapping[str, SourceVersion],
+        scan: Scan,
+        keys: Mapping[str, pa.Array],
+    ) -> pa.Table | None:
+        """Find a source's rows by keys; None if they are to be read from its snapshot."""
+        if scan.source == SELF:
+            return None
+        version = (old if scan.at == "old" else new)[scan.source].version
+        return self.sources[scan.source].find(version, tuple(c.name for c in scan.base), keys)
 
     def _partners(self, goal: Mapping[str, SourceVersion], name: str, column: str) -> float:
         """Give how many rows of a source have one value of a column, as far as its log tells."""

@@ -96,6 +96,13 @@ class SourceTable(Protocol):
         """Give how many values a column of whole numbers may have, from its least and greatest; None if unknown."""
         ...
 
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version whose value of each column in ``keys`` is one of these, as an Arrow table.
+
+        None if they may be too many for the driver, or only Spark can find them. NULL is never found.
+        """
+        ...
+
     def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
         """Give the rows at a version. The handle may be kept and used again while the version is the same."""
         ...

@@ -212,6 +212,10 @@ class DeltaSource:
         """Give how many values a column of whole numbers may have, by the statistics in the log."""
         return self._plain.domain(version, column) if self.lane == "auto" else None
 
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version that have some keys, read in the driver; None if Spark must find them."""
+        return self._plain.find(version, columns, keys) if self.lane == "auto" else None
+
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
         key = (self.log.generation, version)

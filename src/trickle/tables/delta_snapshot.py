@@ -10,13 +10,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.delta_files import FileList
-from trickle.tables.driver_fit import is_readable
+from trickle.tables.driver_find import MOST_FOUND, Finder
+from trickle.tables.driver_fit import NeedsSparkError, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +30,10 @@ if TYPE_CHECKING:
 _MOST_FILES: Final = 1000
 """Spark looks at each file it is told; of many, Delta knows more without looking."""
 
+_MOST_BYTES: Final = 4 * 1024**3
+"""Of files to look into; more of them are quicker read by all machines of a cluster."""
 
+_KEPT_LISTS: Final = 3
 _UNASKED: Final = -1
 
 
@@ -39,6 +46,8 @@ class PlainFiles:
         self._log = log
         self._files = FileList(log)
         self._newest = -1
+        self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
+        self._finder = Finder()
         self._domains: dict[tuple[int, str], int | None] = {}
 
     def frame(self, version: int) -> DataFrame | None:
@@ -50,17 +59,47 @@ class PlainFiles:
         return self._spark.read.schema(schema).parquet(*(path.as_uri() for path in paths))
 
     def _paths(self, version: int) -> list[Path]:
-        """Give the places of the files at a version; none if they alone do not tell its rows."""
+        return [path for file in self._plain_files(version) if (path := self._log.path_of(file.path)) is not None]
+
+    def _plain_files(self, version: int) -> list[FileAction]:
+        """Give the files at a version; none if they alone do not tell its rows."""
         metadata = self._log.metadata(version)
         if not self._log.is_plain or metadata.get("partitionColumns"):
             return []
         if not is_readable(self._log.protocol(version), metadata):
             return []
         files = self._at(version)
-        if not files or len(files) > _MOST_FILES or any(file.vector for file in files):
+        if not files or len(files) > _MOST_FILES:
             return []
-        paths = [self._log.path_of(file.path) for file in files]
-        return [path for path in paths if path is not None]
+        if any(file.vector or self._log.path_of(file.path) is None for file in files):
+            return []
+        return files
+
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version that have some keys; None if they may be many, or only Spark can find them."""
+        files = self._plain_files(version)
+        fields = self._fields(version, columns)
+        if not files or fields is None or self._foreseen(version, keys) > MOST_FOUND:
+            return None
+        near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
+        if sum(file.size or 0 for file in near) > _MOST_BYTES:
+            return None
+        paths = [path for file in near if (path := self._log.path_of(file.path)) is not None]
+        try:
+            return self._finder.find(paths, fields, keys)
+        except NeedsSparkError:
+            return None
+
+    def _fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
+        known = arrow_fields(self._log.metadata(version))
+        fields = [field for name in columns if (field := known.get(name)) is not None]
+        return fields if len(fields) == len(columns) else None
+
+    def _foreseen(self, version: int, keys: Mapping[str, pa.Array]) -> float:
+        """Give how many rows some keys may have, as far as the log tells: a value like any other."""
+        rows = self.count(version) or 0
+        domains = ((len(values), self.domain(version, name)) for name, values in keys.items())
+        return rows * min((some / all_ for some, all_ in domains if all_), default=0)
 
     def count(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not tell."""
@@ -77,20 +116,33 @@ class PlainFiles:
         return found
 
     def _at(self, version: int) -> list[FileAction] | None:
-        if version < self._newest:
-            return FileList(self._log).at(version)
-        self._newest = version
-        return self._files.at(version)
+        key = (self._log.generation, version)
+        if key not in self._lists:
+            files = FileList(self._log) if version < self._newest else self._files
+            self._newest = max(version, self._newest)
+            self._lists[key] = files.at(version)
+            while len(self._lists) > _KEPT_LISTS:
+                self._lists.pop(next(iter(self._lists)))
+        return self._lists[key]
+
+
+def _may_hold(file: FileAction, column: str, values: pa.Array) -> bool:
+    """Tell by the statistics in the log whether a file may have one of some whole numbers in a column."""
+    low, high = _bounds(file, column)
+    if low is None or high is None or not pa.types.is_integer(values.type):
+        return True
+    return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
+
+
+def _bounds(file: FileAction, column: str) -> tuple[int, int] | tuple[None, None]:
+    text = file.body.get("stats")
+    stats = json.loads(text) if isinstance(text, str) and text else {}
+    low, high = (stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else (None, None)
 
 
 def _domain(files: Iterable[FileAction], column: str) -> int | None:
-    lows, highs = [], []
-    for file in files:
-        text = file.body.get("stats")
-        stats = json.loads(text) if isinstance(text, str) and text else {}
-        low, high = (stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
-        if not isinstance(low, int) or not isinstance(high, int):
-            return None
-        lows.append(low)
-        highs.append(high)
-    return max(highs) - min(lows) + 1 if lows else None
+    bounds = [_bounds(file, column) for file in files]
+    lows = [low for low, _ in bounds if low is not None]
+    highs = [high for _, high in bounds if high is not None]
+    return max(highs) - min(lows) + 1 if bounds and len(lows) == len(bounds) else None

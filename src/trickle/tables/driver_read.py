@@ -110,9 +110,7 @@ def read_file(
     partition = partition or {}
     try:
         with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-            marks = file.metadata.metadata or {}
-            if _OLD_CALENDAR & marks.keys() or marks.get(b"org.apache.spark.version", b"4").startswith((b"1.", b"2.")):
-                raise NeedsSparkError
+            check_calendar(file)
             there = set(file.schema_arrow.names)
             lower = {name.lower() for name in there - {field.name for field in fields}}
             stored = [field.name for field in fields if field.name in there and field.name not in partition]
@@ -137,6 +135,17 @@ def read_file(
     return pa.Table.from_arrays(columns, names=names)
 
 
+def check_calendar(file: pq.ParquetFile) -> None:
+    """Refuse a file whose dates may count by the old calendar.
+
+    Raises:
+        NeedsSparkError: Only Spark can read it.
+    """
+    marks = file.metadata.metadata or {}
+    if _OLD_CALENDAR & marks.keys() or marks.get(b"org.apache.spark.version", b"4").startswith((b"1.", b"2.")):
+        raise NeedsSparkError
+
+
 def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
     """Give a column the table's type, if that changes how its values are held and not what they are."""
     kind = column.type
@@ -154,14 +163,18 @@ def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
 
 
 def _family(kind: Any) -> str:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     for name in ("signed_integer", "decimal"):
         if getattr(pa.types, f"is_{name}")(kind):
             return name
-    text = str(kind)
-    return {"large_string": "string", "string_view": "string", "large_binary": "binary", "binary_view": "binary"}.get(
-        text, text
-    )
+    return str(plain_type(kind))
+
+
+def plain_type(kind: Any) -> Any:
+    """Give the type that a column's values have in whatever layout they are held."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
 
 
 def _physical(file: pq.ParquetFile, name: str) -> str:

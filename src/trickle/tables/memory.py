@@ -130,7 +130,7 @@ class MemorySource:
     def _signed(self, span: Span, columns: Sequence[str]) -> tuple[list[Row], StructType]:
         schema = self._schemas[span.upto]
         places = [schema.names.index(name) for name in columns]
-        signed = [
+        signed: list[Row] = [
             (*(row[place] for place in places), weight)
             for came, went in self._steps[span.since + 1 : span.upto + 1]
             for rows, weight in ((came, 1), (went, -1))
@@ -146,6 +146,20 @@ class MemorySource:
     def domain(self, version: int, column: str) -> int | None:  # noqa: ARG002 - nothing is kept of values
         """Tell nothing."""
         return None
+
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version that have some keys; None without the driver lane."""
+        if not self._driver_lane:
+            return None
+        schema = self._schemas[version]
+        wanted = [(schema.names.index(name), set(values.to_pylist())) for name, values in keys.items()]
+        places = [schema.names.index(name) for name in columns]
+        found = [
+            tuple(row[place] for place in places)
+            for row in self._versions[version]
+            if all(row[place] is not None and row[place] in values for place, values in wanted)
+        ]
+        return arrow_table(found, StructType([schema.fields[place] for place in places]))
 
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version, all columns."""
