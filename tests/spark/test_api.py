@@ -156,6 +156,19 @@ def test_dataframe_definitions_are_kept(spark, shop):
     assert again.table("most").query is None
 
 
+def test_a_session_variable_counts_with_its_value_at_creation(spark, shop):
+    spark.sql("DECLARE OR REPLACE VARIABLE least BIGINT DEFAULT 4")
+    shop.create("late", "SELECT id FROM orders WHERE id >= least", mode="differential")
+    spark.sql("SET VARIABLE least = 99")
+    spark.sql("DROP TEMPORARY VARIABLE least")
+    spark.sql("INSERT INTO orders VALUES (5,'ann',1),(3,'ann',1)")
+
+    report = Trickle(spark).refresh("late")
+
+    assert report.mode == "differential"
+    assert rows(spark, "late") == [(4,), (5,)]
+
+
 def test_tables_explain_validate_and_drop(spark, shop):
     shop.create("totals", TOTALS)
 

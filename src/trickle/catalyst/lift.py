@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column, passthrough
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -26,15 +26,14 @@ from trickle.algebra.plan import (
     RowWise,
     Scan,
     SemiJoin,
-    TopK,
     Union,
     Values,
-    Window,
 )
 from trickle.algebra.walk import walk
 from trickle.catalyst.additive import additive_form
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
+from trickle.catalyst.lift_ranks import lift_limit, lift_window
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
@@ -289,52 +288,6 @@ def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: 
     return Project(tuple(lift.output(n) for n in done), joined)
 
 
-def _lift_window(lift: Lift, node: Any) -> Plan:
-    if node.orderSpec().size() == 0:
-        sorted_ = _lift_window_over_sort(lift, node)
-        if sorted_ is not None:
-            return sorted_
-        if any(lift.jvm.name(n.child().windowFunction()) == "RowNumber" for n in items(node.windowExpressions())):
-            # Spark itself asks for an order here, so this is a LIMIT inside LATERAL.
-            lift.obstacle("LIMIT_WITHOUT_ORDER", *_ANY_ROWS)
-    child = lift.plan(node.child())
-    named, joined = lift.without_subqueries(list(items(node.windowExpressions())), child)
-    window = Window(
-        tuple(lift.output(n) for n in named), lift.exprs(node.partitionSpec()), lift.exprs(node.orderSpec()), joined
-    )
-    return same_columns(window, (*child.columns, *(o.column for o in window.functions)))
-
-
-def _lift_window_over_sort(lift: Lift, node: Any) -> Plan | None:
-    """ORDER BY … LIMIT inside LATERAL: Spark ranks without an order, over rows it has sorted before.
-
-    ``Window without order over projections over Sort -> Window in the sort's order``; the columns sorted by are carried up.
-    """
-    between = []
-    below = node.child()
-    while lift.jvm.name(below) in ("Project", "Filter"):
-        between.append(below)
-        below = below.child()
-    if lift.jvm.name(below) != "Sort":
-        return None
-    plan = lift.plan(below.child())
-    order = list(items(below.order()))
-    needed = [c for c in plan.columns if any(c.id in lift.expr(o).refs for o in order)]
-    for step in reversed(between):
-        if lift.jvm.name(step) == "Filter":
-            plan = Filter(lift.expr(step.condition()), plan)
-            continue
-        outputs = lift.outputs(step.projectList())
-        given = {o.column.id for o in outputs}
-        plan = Project((*outputs, *passthrough(tuple(c for c in needed if c.id not in given))), plan)
-    functions = tuple(
-        Output(lift.column(n.toAttribute()), lift.expr(lift.jvm.with_order(n.child(), order)))
-        for n in items(node.windowExpressions())
-    )
-    window = Window(functions, lift.exprs(node.partitionSpec()), tuple(lift.expr(o) for o in order), plan)
-    return same_columns(window, lift.columns(node.output()))
-
-
 def _lift_window_group_limit(lift: Lift, node: Any) -> Plan:
     """A hint that a filter above keeps only the first ranks: the filter alone says the same."""
     return lift.plan(node.child())
@@ -384,44 +337,6 @@ def _lift_union(lift: Lift, node: Any) -> Plan:
 def _lift_child(lift: Lift, node: Any) -> Plan:
     """Sorting and repartitioning change no rows; a table keeps no order."""
     return lift.plan(node.child())
-
-
-def _lift_limit(lift: Lift, node: Any) -> Plan:
-    """ORDER BY … LIMIT [OFFSET]: a chain of limits and offsets over a sort."""
-    limit: int | None = None
-    offset = 0
-    below = node
-    # From the outside in: a limit seen inside an offset counts the offset's rows too.
-    while lift.jvm.name(below) in ("GlobalLimit", "LocalLimit", "Offset"):
-        expr = below.offsetExpr() if lift.jvm.name(below) == "Offset" else below.limitExpr()
-        number = int(expr.eval(None))
-        if lift.jvm.name(below) == "Offset":
-            offset += number
-        else:
-            limit = number - offset if limit is None else min(limit, max(number - offset, 0))
-        below = below.child()
-    projects = []
-    while lift.jvm.name(below) == "Project":
-        projects.append(below)
-        below = below.child()
-    if projects and _is_constant(lift, projects[0]):
-        # Spark writes DISTINCT over constants as LIMIT 1: of equal rows it does not matter which.
-        child = lift.plan(projects[0])
-        return TopK(tuple(Col(c) for c in child.columns), limit, offset, child)
-    if lift.jvm.name(below) != "Sort":
-        lift.obstacle("LIMIT_WITHOUT_ORDER", *_ANY_ROWS)
-        return lift.plan(node.child())
-    child = lift.plan(below.child())
-    order = (*lift.exprs(below.order()), *(Col(c) for c in child.columns if c.orderable))
-    plan: Plan = TopK(order, limit, offset, child)
-    for project in reversed(projects):
-        plan = Project(lift.outputs(project.projectList()), plan)
-    return plan
-
-
-def _is_constant(lift: Lift, project: Any) -> bool:
-    named = list(items(project.projectList()))
-    return all(lift.jvm.name(n) == "Alias" and lift.jvm.name(n.child()) == "Literal" for n in named)
 
 
 def _lift_sample(lift: Lift, node: Any) -> Plan:
@@ -474,10 +389,6 @@ def _lift_loop_ref(lift: Lift, node: Any) -> Plan:
     return LoopRef(int(node.loopId()), lift.columns(node.output()))
 
 
-_ANY_ROWS: Final = (
-    "LIMIT without ORDER BY may keep any rows.",
-    "Add ORDER BY beside the LIMIT, or use mode='full'.",
-)
 _BATCHES: Final = ("PARTITION_FUNCTION", "A Python function over whole batches of rows may mix rows in any way.")
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "MapInPandas": _BATCHES,
@@ -493,7 +404,7 @@ LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Project": _lift_project,
     "Filter": _lift_filter,
     "Aggregate": _lift_aggregate,
-    "Window": _lift_window,
+    "Window": lift_window,
     "WindowGroupLimit": _lift_window_group_limit,
     "Join": lift_join,
     "Generate": _lift_generate,
@@ -509,9 +420,9 @@ LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "RebalancePartitions": _lift_child,
     "CollectMetrics": _lift_child,
     "SubqueryAlias": _lift_child,
-    "GlobalLimit": _lift_limit,
-    "LocalLimit": _lift_limit,
-    "Offset": _lift_limit,
+    "GlobalLimit": lift_limit,
+    "LocalLimit": lift_limit,
+    "Offset": lift_limit,
     "Sample": _lift_sample,
     "UnionLoop": _lift_loop,
     "UnionLoopRef": _lift_loop_ref,
