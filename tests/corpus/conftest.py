@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from _pytest.mark import ParameterSet
     from pyspark.sql import SparkSession
+
+    from .case import Case
 
 # Compiling a stage costs more than running it over ten rows, and one partition holds them.
 SETTINGS = {
@@ -35,3 +38,9 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
     for table in spark.catalog.listTables():
         if table.isTemporary:
             spark.catalog.dropTempView(table.name)
+
+
+def to_run(cases: Iterable[Case], quick: Iterable[Case]) -> list[ParameterSet]:
+    """Give the cases by title; those not among the quick ones are left to `make test-all`."""
+    titles = {case.title for case in quick}
+    return [pytest.param(case, id=case.title, marks=() if case.title in titles else pytest.mark.slow) for case in cases]

@@ -65,6 +65,18 @@ def test_dates_are_keys_too(paths):
     assert found.to_pylist() == [{"day": date(2024, 1, 4)}]
 
 
+def test_signs_of_patterns_are_plain_letters(tmp_path):
+    path = tmp_path / "k=1" / "a[1]*.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"a.b": [1, 2], "^x$": [3, 4], "k": [5, 6]}), path)
+
+    found = Finder().find([path], [pa.field("a.b", pa.int64()), pa.field("k", pa.int64())], {"a.b": pa.array([2])})
+
+    assert found.to_pylist() == [{"a.b": 2, "k": 6}]
+    with pytest.raises(NeedsSparkError):
+        Finder().find([path], [pa.field("^x$", pa.int64())], {"^x$": pa.array([3])})
+
+
 def test_what_only_spark_can_read_is_left_to_it(paths):
     with pytest.raises(NeedsSparkError):  # stored as another type than the table's
         Finder().find(paths, [pa.field("id", pa.int32())], {"id": pa.array([1], pa.int32())})

@@ -41,12 +41,15 @@ class Finder:
             if any(known[path].get(field.name) != field.type for field in fields):
                 raise NeedsSparkError
         names = [field.name for field in fields]
+        if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
+            raise NeedsSparkError
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
         if not paths:
             return schema.empty_table()
         is_wanted = [pl.col(name).is_in(pl.Series(pl.from_arrow(values)).implode()) for name, values in keys.items()]
         try:
-            scan = pl.scan_parquet([str(path) for path in paths], extra_columns="ignore", hive_partitioning=False)
+            texts = [str(path) for path in paths]
+            scan = pl.scan_parquet(texts, glob=False, extra_columns="ignore", hive_partitioning=False)
             found = scan.filter(pl.all_horizontal(is_wanted)).select(names).head(MOST_FOUND + 1).collect()
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error

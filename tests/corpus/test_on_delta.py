@@ -1,0 +1,21 @@
+"""Cases on Delta tables, through the public face: some of each family, or all in `make test-all`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import MAINTAINED, every
+from .conftest import to_run
+from .harness import maintain_on_delta, run_case
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from .case import Case
+
+
+@pytest.mark.parametrize("case", to_run(MAINTAINED, every(10)))
+def test_table_on_delta_lake_equals_a_recompute(spark: SparkSession, case: Case) -> None:
+    run_case(spark, case, optimised=True, make=maintain_on_delta)
