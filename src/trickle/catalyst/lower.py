@@ -88,6 +88,15 @@ class Lower:
                 self._handles.setdefault(column.id, column.handle)
         return LOWERERS[type(plan)](self, plan)
 
+    def fresh(self, relation: Any) -> tuple[Any, list[Any]]:
+        """Give a leaf under new expression ids."""
+        made, attributes = _fresh(relation, self.jvm)
+        return self.together(made), attributes
+
+    def together(self, plan: Any) -> Any:
+        """Put rows of the driver into one partition: of a coalesced one Spark knows that it needs no exchange."""
+        return self.jvm.plan("Repartition", 1, False, plan) if self.in_one_task else plan
+
     # -- expressions
 
     def exprs(self, exprs: Sequence[Expr], inputs: Sequence[Lowered]) -> list[Any]:
@@ -166,14 +175,14 @@ class Lower:
 
 def _lower_leaf(lower: Lower, plan: Plan) -> Lowered:
     columns = plan.columns
-    relation, attributes = _fresh(lower.leaf(plan)._jdf.queryExecution().analyzed(), lower.jvm)
+    relation, attributes = lower.fresh(lower.leaf(plan)._jdf.queryExecution().analyzed())
     by_name = {a.name(): a for a in attributes}
     return Lowered(relation, {c.id: by_name[c.name] for c in columns})
 
 
 def _lower_shared(lower: Lower, plan: Plan) -> Lowered:
     # A shared result may hold two columns of one name, so they go by position.
-    relation, attributes = _fresh(lower.leaf(plan)._jdf.queryExecution().analyzed(), lower.jvm)
+    relation, attributes = lower.fresh(lower.leaf(plan)._jdf.queryExecution().analyzed())
     return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
 
 
@@ -195,7 +204,7 @@ def _fresh(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
 
 
 def _lower_values(lower: Lower, plan: Values) -> Lowered:
-    relation, attributes = _fresh(plan.handle, lower.jvm)
+    relation, attributes = lower.fresh(plan.handle)
     return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
 
 
@@ -332,7 +341,7 @@ def _lower_union(lower: Lower, plan: Union) -> Lowered:
         lowered = lower.lower(child)
         named = [lower.jvm.alias(a, c.name) for a, c in zip(lowered.named(child.columns), plan.columns, strict=True)]
         children.append(lower.jvm.project(named, lowered.plan))
-    node = lower.jvm.plan("Union", lower.jvm.seq(children), False, False)
+    node = lower.together(lower.jvm.plan("Union", lower.jvm.seq(children), False, False))
     return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
 
 
