@@ -35,6 +35,9 @@ _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 """Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
 
+_MOST_FOUND: Final = 500_000
+"""Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
+
 DRIVER_ROWS: Final = 200_000
 """Changes of more rows than this stay in the cluster."""
 
@@ -67,6 +70,7 @@ class Evaluation:
     ranges: bool = False
     find: Find | None = None
     loops: Mapping[int, Rows] = field(default_factory=dict)
+    _rows_found: int = 0
     _shared: dict[str, Rows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
@@ -132,11 +136,12 @@ class Evaluation:
         """Give the rows of a scan that have the wanted keys, if the driver can find them."""
         known = [c for c in scan.base if c.id in wanted and c.type in _PLAINLY_EQUAL]
         few = {c.name: keys for c in known if (keys := wanted[c.id].distinct) is not None}
-        if self.find is None or not few:
+        if self.find is None or not few or self._rows_found > _MOST_FOUND:
             return scan
         table = self.find(scan, few)
         if table is None:
             return scan
+        self._rows_found += table.num_rows
         name = f"found{len(self._shared)}"
         self._shared[name] = from_arrow(self.jvm, table)
         return Shared(name, scan)
