@@ -21,7 +21,8 @@ from pyspark.sql.types import StructType
 
 from trickle import Trickle
 from trickle.compile.program import OPTIMISATIONS
-from trickle.errors import TrickleError
+from trickle.errors import StateError, TrickleError
+from trickle.model.reason import DEFINITION_CHANGED
 from trickle.session import WAREHOUSE_CONF
 from trickle.tables.rows import arrow_table, as_schema, local_frame
 from trickle.testing.lab import Lab
@@ -142,9 +143,7 @@ class _OnDelta:
             spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
             self._write(table, rows, mode="overwrite")
         _set_up(spark, case, is_stored=True)
-        # In mode differential a view that was redefined is an error; in auto it is a full refresh that says so.
-        may_be_full = any(round_.mode == "full" for round_ in case.rounds or ())
-        made = self.trickle.create(self.name, _defined(spark, case), mode="auto" if may_be_full else "differential")
+        made = self.trickle.create(self.name, _defined(spark, case), mode="differential")
         self.is_constant = not made.frontier
 
     def commit(self, table: str, change: Change) -> None:
@@ -158,15 +157,24 @@ class _OnDelta:
         write_deltalake(self.folder / table, arrow_table(rows, as_schema(TABLES[table].ddl)), mode=mode)
 
     def refresh(self) -> str:
-        return self.trickle.refresh(self.name).mode
+        try:
+            return self.trickle.refresh(self.name).mode
+        except StateError as error:
+            if error.code != DEFINITION_CHANGED:
+                raise
+            # Mode differential never recomputes unasked.
+            return self.trickle.refresh(self.name, full=True).mode
 
     def rows(self) -> list[Row]:
         # Another reader of Delta than Spark, where it knows all of the table's types; and ten times as fast.
         table = DeltaTable(self.folder / self.name)
         if table.protocol().reader_features:
             return [tuple(row) for row in self.spark.table(self.name).collect()]
+        found = table.to_pyarrow_table()
+        if not found.num_rows:
+            return []
         schema = self.spark.table(self.name).schema
-        return [tuple(row) for row in self.spark.createDataFrame(table.to_pyarrow_table(), schema).collect()]
+        return [tuple(row) for row in self.spark.createDataFrame(found, schema).collect()]
 
     def full_rows(self) -> list[Row]:
         report = self.trickle.verify(self.name)

@@ -126,7 +126,7 @@ class Evaluation:
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
         if self.local and self.find is not None:
-            plan = prune(Reach(self._keys_of, self._found).visit(plan), self.empty)
+            plan = Reach(self._keys_of, self._found).visit(plan)
         if self.local and self.ranges:
             plan = narrow(plan, self._keys_of)
         in_one_task = self.local and self.ranges and _is_at_hand(plan)
