@@ -6,8 +6,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from . import (
+    aggregate_functions,
     aggregates,
     composition,
+    dataframes,
+    generators,
     joins,
     lateral,
     recursion,
@@ -15,6 +18,7 @@ from . import (
     set_operations,
     subqueries,
     top_k,
+    user_aggregates,
     windows,
 )
 
@@ -25,15 +29,15 @@ if TYPE_CHECKING:
 
 FAMILIES: Final[Mapping[str, tuple[Case, ...]]] = MappingProxyType(
     {
-        "LATERAL and generators": lateral.CASES,
-        "Aggregates": aggregates.CASES,
+        "LATERAL and generators": (*lateral.CASES, *generators.CASES),
+        "Aggregates": (*aggregate_functions.CASES, *aggregates.CASES, *user_aggregates.CASES),
         "Windows": windows.CASES,
         "Subqueries": subqueries.CASES,
         "Joins": joins.CASES,
         "Set operations": set_operations.CASES,
         "Top-k": top_k.CASES,
         "Recursion": recursion.CASES,
-        "Composition": composition.CASES,
+        "Composition": (*composition.CASES, *dataframes.CASES),
         "Refused": refused.CASES,
     }
 )

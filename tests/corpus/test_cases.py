@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from . import ALL, FAMILIES
-from .aggregates import FUNCTIONS
+from .aggregate_functions import FUNCTIONS
 from .rounds import generate, states
 from .tables import TABLES
 

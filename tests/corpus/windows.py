@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .aggregates import register_pandas_aggregates
 from .case import Case, Way, case
+from .user_aggregates import register_pandas_aggregates
 
 PARTITIONS = Way("the touched partitions are computed again", "rows of the touched partitions")
 WHOLE = Way("without PARTITION BY the one partition is computed again", "the whole input")
