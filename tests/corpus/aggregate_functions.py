@@ -38,7 +38,7 @@ class Function:
 _XY: Final = "(SELECT product, cast(qty AS DOUBLE) AS x, cast(price AS DOUBLE) AS y FROM items)"
 # Spark divides by zero where all values of a group of several rows are the same: here they differ.
 _SPREAD: Final = "(SELECT kind AS product, cast(id AS DOUBLE) AS x, cast(id * id - 20 * id AS DOUBLE) AS y FROM events)"
-_POWERS: Final = "kept by power sums in floating point; a group is read again when the error bound is reached"
+_FLOATS: Final = "computed in floating point: its last digits depend on the order of rows"
 ORDER: Final = "depends on the order of rows; the engine orders by all columns"
 _SKETCH: Final = "exact while the sketch holds every value; the bytes of a sketch are not compared"
 _BIT: Final = "SELECT product, bitmap_construct_agg(bitmap_bit_position(qty)) AS bits FROM items"
@@ -116,22 +116,20 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         limits=_SKETCH,
     ),
     Function("approx_count_distinct", "about how many values differ", "approx_count_distinct(qty)", RESCAN),
-    Function("stddev", "the sample standard deviation", "stddev(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("std", "the sample standard deviation", "std(qty)", ADDITIVE, approximate=True, limits=_POWERS),
+    Function("stddev", "the sample standard deviation", "stddev(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("std", "the sample standard deviation", "std(qty)", RESCAN, approximate=True, limits=_FLOATS),
     Function(
-        "stddev_samp", "the sample standard deviation", "stddev_samp(qty)", ADDITIVE, approximate=True, limits=_POWERS
+        "stddev_samp", "the sample standard deviation", "stddev_samp(qty)", RESCAN, approximate=True, limits=_FLOATS
     ),
-    Function("stddev_pop", "the standard deviation", "stddev_pop(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("variance", "the sample variance", "variance(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("var_samp", "the sample variance", "var_samp(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("var_pop", "the variance", "var_pop(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("skewness", "the third standardised moment", "skewness(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("kurtosis", "the fourth standardised moment", "kurtosis(qty)", ADDITIVE, approximate=True, limits=_POWERS),
-    Function("corr", "the correlation", "corr(y, x)", ADDITIVE, _SPREAD, approximate=True, limits=_POWERS),
-    Function("covar_pop", "the covariance", "covar_pop(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS),
-    Function(
-        "covar_samp", "the sample covariance", "covar_samp(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS
-    ),
+    Function("stddev_pop", "the standard deviation", "stddev_pop(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("variance", "the sample variance", "variance(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("var_samp", "the sample variance", "var_samp(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("var_pop", "the variance", "var_pop(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("skewness", "the third standardised moment", "skewness(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("kurtosis", "the fourth standardised moment", "kurtosis(qty)", RESCAN, approximate=True, limits=_FLOATS),
+    Function("corr", "the correlation", "corr(y, x)", RESCAN, _SPREAD, approximate=True, limits=_FLOATS),
+    Function("covar_pop", "the covariance", "covar_pop(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
+    Function("covar_samp", "the sample covariance", "covar_samp(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
     Function("regr_avgx", "the mean of x where both are set", "regr_avgx(y, x)", ADDITIVE, _XY, approximate=True),
     Function("regr_avgy", "the mean of y where both are set", "regr_avgy(y, x)", ADDITIVE, _XY, approximate=True),
     Function("regr_count", "the number of pairs", "regr_count(y, x)", ADDITIVE, _XY),
@@ -139,24 +137,24 @@ FUNCTIONS: Final[tuple[Function, ...]] = (
         "regr_intercept",
         "where the fitted line starts",
         "regr_intercept(y, x)",
-        ADDITIVE,
+        RESCAN,
         _XY,
         approximate=True,
-        limits=_POWERS,
+        limits=_FLOATS,
     ),
-    Function("regr_r2", "how well the line fits", "regr_r2(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS),
+    Function("regr_r2", "how well the line fits", "regr_r2(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
     Function(
         "regr_slope",
         "the slope of the fitted line",
         "regr_slope(y, x)",
-        ADDITIVE,
+        RESCAN,
         _XY,
         approximate=True,
-        limits=_POWERS,
+        limits=_FLOATS,
     ),
-    Function("regr_sxx", "the squared spread of x", "regr_sxx(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS),
-    Function("regr_sxy", "the joint spread", "regr_sxy(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS),
-    Function("regr_syy", "the squared spread of y", "regr_syy(y, x)", ADDITIVE, _XY, approximate=True, limits=_POWERS),
+    Function("regr_sxx", "the squared spread of x", "regr_sxx(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
+    Function("regr_sxy", "the joint spread", "regr_sxy(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
+    Function("regr_syy", "the squared spread of y", "regr_syy(y, x)", RESCAN, _XY, approximate=True, limits=_FLOATS),
     Function(
         "histogram_numeric",
         "a histogram of at most n bins",
