@@ -33,7 +33,7 @@ from trickle.algebra.walk import walk
 from trickle.catalyst.additive import additive_form
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
-from trickle.catalyst.lift_ranks import lift_limit, lift_window
+from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ class Lift:
 
     def _one_row(self, node: Any, value: Column) -> Plan:
         """Give a subquery's value as exactly one row: NULL if it has no row, an error if it has two."""
-        if self._is_exists_probe(node):
-            # Spark writes an uncorrelated EXISTS as `(SELECT 1 … LIMIT 1) IS NOT NULL`.
-            return self._exists_probe(node, value)
+        probed = self._probed(node)
+        if probed is not None:
+            return self._exists(probed, value)
         plan = self.plan(node)
         inner = plan.columns[0]
         if _has_exactly_one_row(plan):
@@ -186,27 +186,19 @@ class Lift:
         )
         return Project((Output(value, single_value(count, found, value)),), counted)
 
-    def _is_exists_probe(self, node: Any) -> bool:
-        if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
-            return False
-        only = self._probed(node)
-        return bool(only is not None and self.jvm.name(only) == "Alias" and self.jvm.name(only.child()) == "Literal")
-
     def _probed(self, node: Any) -> Any:
-        """Give the first column below a limit; None if its rows are not one for each row or group below."""
+        """Give the node that an uncorrelated EXISTS asks for one row: Spark writes `(SELECT 1 … LIMIT 1) IS NOT NULL`."""
+        if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
+            return None
         below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
-        if self.jvm.name(below) == "Project":
-            return below.projectList().apply(0)
-        is_grouped = self.jvm.name(below) == "Aggregate" and below.groupingExpressions().size()
-        return below.aggregateExpressions().apply(0) if is_grouped else None
+        return below if constants(self, below) else None
 
-    def _exists_probe(self, node: Any, value: Column) -> Plan:
-        below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
-        literal = self.expr(self._probed(node).child())
-        plan = self.plan(below.child())
+    def _exists(self, probed: Any, value: Column) -> Plan:
+        (literal, *_) = constants(self, probed)
+        plan = self.plan(probed.child())
         count = new_column("n", "bigint")
         counted = Aggregate((), (Output(count, Call("count", (Lit(1),))),), plan)
-        found = Call("if", (Call(">", (Col(count), Lit(0))), literal, Lit(None, like=value)))
+        found = Call("if", (Call(">", (Col(count), Lit(0))), self.expr(literal), Lit(None, like=value)))
         return Project((Output(value, found),), counted)
 
     # -- leaves

@@ -84,7 +84,7 @@ def lift_limit(lift: Lift, node: Any) -> Plan:
         projects.append(below)
         below = below.child()
     top = projects[0] if projects else below
-    if _gives_constants(lift, top):
+    if constants(lift, top):
         # Spark writes DISTINCT over constants as LIMIT 1: of equal rows it does not matter which.
         child = lift.plan(top)
         return TopK(tuple(Col(c) for c in child.columns), limit, offset, child)
@@ -99,12 +99,14 @@ def lift_limit(lift: Lift, node: Any) -> Plan:
     return plan
 
 
-def _gives_constants(lift: Lift, node: Any) -> bool:
+def constants(lift: Lift, node: Any) -> list[Any]:
+    """Give the literals that a node makes of each row or group below it; none if it gives anything else."""
     match lift.jvm.name(node):
         case "Project":
-            named = node.projectList()
-        case "Aggregate":
-            named = node.aggregateExpressions()
+            named = list(items(node.projectList()))
+        case "Aggregate" if node.groupingExpressions().size():
+            named = list(items(node.aggregateExpressions()))
         case _:
-            return False
-    return all(lift.jvm.name(n) == "Alias" and lift.jvm.name(n.child()) == "Literal" for n in items(named))
+            return []
+    is_constant = all(lift.jvm.name(n) == "Alias" and lift.jvm.name(n.child()) == "Literal" for n in named)
+    return [n.child() for n in named] if is_constant else []

@@ -35,7 +35,7 @@ _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 """Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
 
-_MOST_FOUND: Final = 500_000
+_MOST_LOOKED_UP: Final = 500_000
 """Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
 
 DRIVER_ROWS: Final = 200_000
@@ -136,7 +136,7 @@ class Evaluation:
         """Give the rows of a scan that have the wanted keys, if the driver can find them."""
         known = [c for c in scan.base if c.id in wanted and c.type in _PLAINLY_EQUAL]
         few = {c.name: keys for c in known if (keys := wanted[c.id].distinct) is not None}
-        if self.find is None or not few or self._rows_found > _MOST_FOUND:
+        if self.find is None or not few or self._rows_found > _MOST_LOOKED_UP:
             return scan
         table = self.find(scan, few)
         if table is None:

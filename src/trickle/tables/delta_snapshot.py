@@ -52,14 +52,14 @@ class PlainFiles:
 
     def frame(self, version: int) -> DataFrame | None:
         """Give the rows at a version, None if only Delta can."""
-        paths = self._paths(version)
+        paths = self._paths(self._plain_files(version))
         if not paths:
             return None
         schema = StructType.fromJson(json.loads(self._log.metadata(version)["schemaString"]))
         return self._spark.read.schema(schema).parquet(*(path.as_uri() for path in paths))
 
-    def _paths(self, version: int) -> list[Path]:
-        return [path for file in self._plain_files(version) if (path := self._log.path_of(file.path)) is not None]
+    def _paths(self, files: Iterable[FileAction]) -> list[Path]:
+        return [path for file in files if (path := self._log.path_of(file.path)) is not None]
 
     def _plain_files(self, version: int) -> list[FileAction]:
         """Give the files at a version; none if they alone do not tell its rows."""
@@ -71,9 +71,8 @@ class PlainFiles:
         files = self._at(version)
         if not files or len(files) > _MOST_FILES:
             return []
-        if any(file.vector or self._log.path_of(file.path) is None for file in files):
-            return []
-        return files
+        is_plain = len(self._paths(files)) == len(files) and not any(file.vector for file in files)
+        return files if is_plain else []
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows at a version that have some keys; None if they may be many, or only Spark can find them."""
@@ -82,11 +81,10 @@ class PlainFiles:
         if not files or fields is None or self._foreseen(version, keys) > MOST_FOUND:
             return None
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
-        if sum(file.size or 0 for file in near) > _MOST_BYTES:
+        if sum(file.size for file in near) > _MOST_BYTES:
             return None
-        paths = [path for file in near if (path := self._log.path_of(file.path)) is not None]
         try:
-            return self._finder.find(paths, fields, keys)
+            return self._finder.find(self._paths(near), fields, keys)
         except NeedsSparkError:
             return None
 
