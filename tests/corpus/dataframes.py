@@ -62,29 +62,6 @@ def _udf_inline(spark: SparkSession) -> DataFrame:
     return spark.table("orders").select("id", shout("customer").alias("loud"))
 
 
-def _applied(spark: SparkSession) -> DataFrame:
-    def extremes(rows):
-        return rows.sort_values(["val", "id"]).iloc[[0, -1]][["id", "who", "val"]]
-
-    return (
-        spark.table("events")
-        .where("val IS NOT NULL")
-        .groupBy("who")
-        .applyInPandas(extremes, "id INT, who STRING, val INT")
-    )
-
-
-def _cogrouped(spark: SparkSession) -> DataFrame:
-    import pandas as pd
-
-    def count_both(left, right):
-        rows = left if len(left) else right
-        return pd.DataFrame({"k": [rows["k"].iloc[0]], "a": [len(left)], "b": [len(right)]})
-
-    left, right = spark.table("bag_a").where("k IS NOT NULL"), spark.table("bag_b").where("k IS NOT NULL")
-    return left.groupBy("k").cogroup(right.groupBy("k")).applyInPandas(count_both, "k INT, a INT, b INT")
-
-
 def _sorted(spark: SparkSession) -> DataFrame:
     from pyspark.sql import functions as f
 
@@ -139,15 +116,6 @@ CASES: tuple[Case, ...] = (
         ROWWISE,
         tables=("orders",),
         define=_udf_inline,
-        limits=DETERMINISTIC,
-    ),
-    case("DataFrame: applyInPandas by group", "", BY_GROUP, tables=("events",), define=_applied, limits=DETERMINISTIC),
-    case(
-        "DataFrame: cogrouped applyInPandas",
-        "",
-        BY_GROUP,
-        tables=("bag_a", "bag_b"),
-        define=_cogrouped,
         limits=DETERMINISTIC,
     ),
     case("DataFrame: sort and limit", "", MIXED, tables=("orders",), define=_sorted),
