@@ -11,6 +11,7 @@ from . import (
     composition,
     dataframes,
     generators,
+    group_functions,
     joins,
     lateral,
     recursion,
@@ -37,7 +38,7 @@ FAMILIES: Final[Mapping[str, tuple[Case, ...]]] = MappingProxyType(
         "Set operations": set_operations.CASES,
         "Top-k": top_k.CASES,
         "Recursion": recursion.CASES,
-        "Composition": (*composition.CASES, *dataframes.CASES),
+        "Composition": (*composition.CASES, *dataframes.CASES, *group_functions.CASES),
         "Refused": refused.CASES,
     }
 )
@@ -47,6 +48,6 @@ MAINTAINED: Final[tuple[Case, ...]] = tuple(case for case in ALL if case.refused
 REFUSED: Final[tuple[Case, ...]] = tuple(case for case in ALL if case.refused is not None)
 
 
-def every(nth: int) -> tuple[Case, ...]:
+def every(nth: int, first: int = 0) -> tuple[Case, ...]:
     """Give every nth case of each family: some of each, to be run in minutes."""
-    return tuple(case for cases in FAMILIES.values() for case in cases[::nth] if case.refused is None)
+    return tuple(case for cases in FAMILIES.values() for case in cases[first::nth] if case.refused is None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from .case import Case, Way, case
+from .group_functions import register_table_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,6 @@ _PHYSICAL = Way("depends on how the rows happen to be stored and split", "use a 
 _TIME = Way("changes without any source changing", "compare with a column, or filter by time when reading the table")
 _SESSION = Way("depends on who refreshes and in which session", "pass it as a parameter")
 _SAMPLE = Way("takes other rows at each run", "filter by a hash of a column")
-_GROUPS = Way("has no law here yet, though it looks at one group at a time", "write it as a pandas aggregate or a UDF")
 _LIMIT = Way("any rows may be taken", "add ORDER BY")
 _STREAM = Way("a streaming source has no versions to compare", "write it to a table, and read that")
 _FILES = Way("a source without versions cannot tell what changed", "use a versioned table")
@@ -66,29 +66,6 @@ def _mapped(spark: SparkSession) -> DataFrame:
     return spark.table("bag_a").mapInPandas(first_of_batch, "k INT, v INT")
 
 
-def _applied(spark: SparkSession) -> DataFrame:
-    def extremes(rows):
-        return rows.sort_values(["val", "id"]).iloc[[0, -1]][["id", "who", "val"]]
-
-    return (
-        spark.table("events")
-        .where("val IS NOT NULL")
-        .groupBy("who")
-        .applyInPandas(extremes, "id INT, who STRING, val INT")
-    )
-
-
-def _cogrouped(spark: SparkSession) -> DataFrame:
-    import pandas as pd
-
-    def count_both(left, right):
-        rows = left if len(left) else right
-        return pd.DataFrame({"k": [rows["k"].iloc[0]], "a": [len(left)], "b": [len(right)]})
-
-    left, right = spark.table("bag_a").where("k IS NOT NULL"), spark.table("bag_b").where("k IS NOT NULL")
-    return left.groupBy("k").cogroup(right.groupBy("k")).applyInPandas(count_both, "k INT, a INT, b INT")
-
-
 def _sampled(spark: SparkSession) -> DataFrame:
     return spark.table("orders").sample(0.5, seed=1).select("id")
 
@@ -99,29 +76,6 @@ def _limited(spark: SparkSession) -> DataFrame:
 
 def _refused(title: str, query: str, way: Way, code: str, **more: object) -> Case:
     return case(title, query, way, refused=code, **more)
-
-
-def _register_table_udtf(spark: SparkSession) -> None:
-    """Register ``spread(TABLE(…) PARTITION BY k)``: lowest and highest v of each partition."""
-    from pyspark.sql.functions import udtf
-
-    class Spread:
-        def __init__(self) -> None:
-            self.key = None
-            self.rows = 0
-            self.seen: list[int] = []
-
-        def eval(self, row) -> None:
-            self.key = row["k"]
-            self.rows += 1
-            if row["v"] is not None:
-                self.seen.append(row["v"])
-
-        def terminate(self):
-            if self.rows:  # a task without rows is ended too
-                yield self.key, min(self.seen, default=None), max(self.seen, default=None)
-
-    spark.udtf.register("spread", udtf(Spread, returnType="k INT, lowest INT, highest INT").asDeterministic())
 
 
 CASES: tuple[Case, ...] = (
@@ -241,22 +195,13 @@ CASES: tuple[Case, ...] = (
         SCRIPT,
     ),
     _refused(
-        "Python UDTF with a TABLE argument",
-        "SELECT k, lowest, highest FROM spread(TABLE(SELECT k, v FROM bag_a) PARTITION BY k)",
-        _BATCHES,
+        "Python UDTF with a TABLE argument and no partitions",
+        "SELECT k, lowest, highest FROM spread(TABLE(SELECT k, v FROM bag_a))",
+        Way("the function sees the rows of a task, whose borders mean nothing", "say PARTITION BY"),
         "TABLE_ARGUMENT",
-        register=_register_table_udtf,
+        register=register_table_functions,
     ),
     _refused("DataFrame: mapInPandas", "", _BATCHES, PARTITION_FUNCTION, tables=("bag_a",), define=_mapped),
-    _refused("DataFrame: applyInPandas by group", "", _GROUPS, PARTITION_FUNCTION, tables=("events",), define=_applied),
-    _refused(
-        "DataFrame: cogrouped applyInPandas",
-        "",
-        _GROUPS,
-        PARTITION_FUNCTION,
-        tables=("bag_a", "bag_b"),
-        define=_cogrouped,
-    ),
     _refused("DataFrame: sample", "", _SAMPLE, SAMPLED, tables=("orders",), define=_sampled),
     _refused("DataFrame: limit without sort", "", _LIMIT, UNORDERED_LIMIT, tables=("orders",), define=_limited),
     _refused("streaming source", "", _STREAM, STREAMING_SOURCE, tables=("bag_a",), define=_streamed),

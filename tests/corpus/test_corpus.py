@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .case import Case
 
 
-@pytest.mark.parametrize("case", to_run(MAINTAINED, every(5)))
+@pytest.mark.parametrize("case", to_run(MAINTAINED, every(10, 1)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
     run_case(spark, case, optimised=True)
 

@@ -13,6 +13,7 @@ from trickle.algebra.expr import Call, Col, Column, KeyPair, Lit, Output, new_co
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
+    GroupMap,
     InnerJoin,
     Loop,
     LoopRef,
@@ -48,7 +49,7 @@ def plans(draw: st.DrawFn, depth: int = 3) -> Plan:
     """Give a plan with two columns, of any operators."""
     if depth == 0:
         return scan(draw(st.sampled_from(SOURCES)))
-    build = draw(st.sampled_from((_filter, _project, _union, _inner, _outer, _semi, _aggregate, _distinct, _top_k)))
+    build = draw(st.sampled_from(BUILDERS))
     return build(draw, lambda: draw(plans(draw(st.integers(0, depth - 1)))))
 
 
@@ -146,6 +147,22 @@ def _sums(keys, values):
 def _top_k(draw, child):
     plan = child()
     return TopK(tuple(Col(c) for c in plan.columns), draw(st.integers(0, 2)), draw(st.integers(0, 1)), plan)
+
+
+def _group_map(draw, child):
+    inputs = tuple(child() for _ in range(draw(st.integers(1, 2))))
+    width = draw(st.integers(0, 2))
+    keys = tuple(tuple(Col(c) for c in plan.columns[:width]) for plan in inputs)
+    return GroupMap(keys, inputs, (new_column("g"), new_column("g")), "ends", _ends)
+
+
+def _ends(*groups):
+    """Give how many rows there are in each group, and a row for each that is there twice."""
+    yield len(groups[0]), len(groups[-1]) if len(groups) > 1 else None
+    yield from (row for row, count in Counter(groups[0]).items() if count > 1)
+
+
+BUILDERS = (_filter, _project, _union, _inner, _outer, _semi, _aggregate, _distinct, _top_k, _group_map)
 
 
 @st.composite
@@ -299,7 +316,7 @@ def test_recursion_follows_inserted_and_deleted_edges(old, new):
 def test_every_operator_has_a_law():
     import trickle.algebra.plan as module
 
-    derived_only = {"Plan", "Join", "Empty", "Shared", "When", "Iterate", "Repeat", "Values"}
+    derived_only = {"Plan", "OneInput", "Join", "Empty", "Shared", "When", "Iterate", "Repeat", "Values"}
     nodes = {n for n, c in vars(module).items() if isinstance(c, type) and issubclass(c, Plan)} - derived_only
 
     assert nodes == {t.__name__ for t in CHANGE_RULES}

@@ -42,6 +42,23 @@ class Plan:
         return bool(columns) and columns[-1] == WEIGHT
 
 
+class OneInput(Plan):
+    """A node over one other, its ``child``, whose columns it hands on unless it says otherwise."""
+
+    __slots__ = ()
+    child: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The child."""
+        return (self.child,)
+
+
 def _demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
     """Refuse to build a node whose expressions read columns that no input gives."""
     have = frozenset[int]().union(*(p.ids for p in inputs))
@@ -93,21 +110,11 @@ class Empty(Plan):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shared(Plan):
+class Shared(OneInput):
     """A result computed once in a refresh, read from many places. ``name`` is unique within a change plan."""
 
     name: str
     child: Plan
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """As the child."""
-        return self.child.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The node computed."""
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +136,7 @@ class When(Plan):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filter(Plan):
+class Filter(OneInput):
     """Rows for which the condition is true."""
 
     condition: Expr
@@ -139,19 +146,9 @@ class Filter(Plan):
         """Check references."""
         _demand(self, (self.condition,), (self.child,))
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """As the child."""
-        return self.child.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project(Plan):
+class Project(OneInput):
     """Computed columns."""
 
     outputs: tuple[Output, ...]
@@ -165,11 +162,6 @@ class Project(Plan):
     def columns(self) -> tuple[Column, ...]:
         """One for each output."""
         return tuple(o.column for o in self.outputs)
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +263,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aggregate(Plan):
+class Aggregate(OneInput):
     """One row for each distinct value of the keys; without keys, always one row.
 
     ``sums`` is its additive form, None if it has none.
@@ -291,14 +283,9 @@ class Aggregate(Plan):
         """One for each output."""
         return tuple(o.column for o in self.outputs)
 
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window(Plan):
+class Window(OneInput):
     """The child's rows, each with values computed over its partition."""
 
     functions: tuple[Output, ...]
@@ -315,14 +302,9 @@ class Window(Plan):
         """The child's, then one for each function."""
         return (*self.child.columns, *(o.column for o in self.functions))
 
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowWise(Plan):
+class RowWise(OneInput):
     """An operator that makes rows of each row by itself: a generator (explode, UDTF) or the evaluation of UDFs."""
 
     made: tuple[Column, ...]
@@ -337,14 +319,38 @@ class RowWise(Plan):
         child = self.child.columns
         return (*child[:-1], *self.made, WEIGHT) if self.child.is_change else (*child, *self.made)
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupMap(Plan):
+    """What a function makes of each group of rows by itself; of several inputs, of the groups that have the same key.
+
+    ``keys`` holds the key of each input, ``handle`` what makes rows of the inputs once they are in groups.
+    """
+
+    keys: tuple[tuple[Expr, ...], ...]
+    children: tuple[Plan, ...]
+    made: tuple[Column, ...]
+    label: str
+    handle: Any = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Check references."""
+        for exprs, child in zip(self.keys, self.children, strict=True):
+            _demand(self, exprs, (child,))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What the function makes."""
+        return self.made
+
     @property
     def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
+        """The children."""
+        return self.children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expand(Plan):
+class Expand(OneInput):
     """Several projections of each row: GROUPING SETS, several DISTINCT aggregates."""
 
     projections: tuple[tuple[Expr, ...], ...]
@@ -360,27 +366,12 @@ class Expand(Plan):
         """What each projection gives."""
         return self.made
 
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat(Plan):
+class Repeat(OneInput):
     """Each row of a change as often as its weight says, every copy with the weight +1 or -1."""
 
     child: Plan
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """As the child."""
-        return self.child.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -408,7 +399,7 @@ class Union(Plan):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopK(Plan):
+class TopK(OneInput):
     """The first ``limit`` rows after ``offset`` in a total order. ``limit`` None: all the rest."""
 
     order: tuple[Expr, ...]
@@ -419,16 +410,6 @@ class TopK(Plan):
     def __post_init__(self) -> None:
         """Check references."""
         _demand(self, self.order, (self.child,))
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """As the child."""
-        return self.child.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from trickle.algebra.plan import (
     Empty,
     Expand,
     Filter,
+    GroupMap,
     InnerJoin,
     Iterate,
     Join,
@@ -81,6 +82,8 @@ def describe(node: Plan) -> str:
             return f"Window by [{_list(partition)}] [{_list(functions)}]"
         case RowWise(label=label):
             return label
+        case GroupMap(label=label, keys=keys):
+            return f"{label} by {', '.join(f'[{_list(k)}]' for k in keys)}"
         case Expand(projections=projections):
             return f"Expand into {len(projections)} rows"
         case Repeat():

@@ -8,25 +8,19 @@ from dataclasses import replace
 from typing import cast
 
 from trickle.algebra.plan import (
-    Aggregate,
     Empty,
-    Expand,
-    Filter,
+    GroupMap,
     Iterate,
     Join,
     Loop,
     LoopRef,
+    OneInput,
     Plan,
-    Project,
-    Repeat,
-    RowWise,
     Scan,
     Shared,
-    TopK,
     Union,
     Values,
     When,
-    Window,
 )
 
 
@@ -37,7 +31,7 @@ def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     match plan:
         case Join():
             return replace(plan, left=inputs[0], right=inputs[1])
-        case Union():
+        case Union() | GroupMap():
             return replace(plan, children=inputs)
         case Loop():
             return replace(plan, anchor=inputs[0], step=inputs[1])
@@ -45,8 +39,8 @@ def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return replace(plan, seed=inputs[0])
         case When():
             return replace(plan, trigger=cast("Shared", inputs[0]), child=inputs[1])
-        case Filter() | Project() | Aggregate() | Window() | RowWise() | Expand() | Repeat() | TopK() | Shared():
-            return replace(plan, child=inputs[0])
+        case OneInput():
+            return replace(plan, child=inputs[0])  # type: ignore[type-var]  # each kind of it is a dataclass
         case Scan() | Values() | Empty() | LoopRef():
             return plan
     message = f"rebuild does not know {type(plan).__name__}"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.lift_groups import key_widths
 from trickle.catalyst.lower import Lower
 from trickle.errors import DefinitionError
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from trickle.tables.contract import SourceTable
 
 _MARK: Final = "__trickle_source"
+_GROUPS: Final = "__trickle_groups"
 
 
 def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
@@ -42,7 +45,8 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
     named = [jvm.alias(a, n) for a, n in zip(lowered.named(plan.columns), names, strict=True)]
     buffer = jvm.cls("java.io.ByteArrayOutputStream")()
     try:
-        jvm.cls("java.io.ObjectOutputStream")(buffer).writeObject(jvm.project(named, lowered.plan))
+        stored = _rebuilt(jvm.project(named, lowered.plan), partial(_without_groups, jvm))
+        jvm.cls("java.io.ObjectOutputStream")(buffer).writeObject(stored)
     except Py4JJavaError as error:
         text = "the DataFrame's plan cannot be stored: a part of it lives in this process only."
         raise DefinitionError("UNSTORABLE_PLAN", text, hint="Give the query as SQL text.") from error
@@ -57,11 +61,39 @@ def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
     """
     try:
         buffer = jvm.cls("java.io.ByteArrayInputStream")(base64.b64decode(text))
-        return jvm.cls("java.io.ObjectInputStream")(buffer).readObject()
+        return _rebuilt(jvm.cls("java.io.ObjectInputStream")(buffer).readObject(), partial(_with_groups, jvm))
     except Py4JJavaError as error:
         message = f"its DataFrame was stored with Spark {made_with}, and Spark {jvm.spark.version} cannot read it."
         hint = "Drop it and create it again, or define it by SQL text, which every version reads."
         raise DefinitionError("UNREADABLE_PLAN", message, hint=hint) from error
+
+
+def _rebuilt(node: Any, rule: Callable[[Any, list[Any]], Any]) -> Any:
+    """Rebuild a Catalyst plan bottom-up; the rule is given a node and its new inputs."""
+    return rule(node, [_rebuilt(child, rule) for child in items(node.children())])
+
+
+def _without_groups(jvm: Jvm, node: Any, inputs: list[Any]) -> Any:
+    """Write a function over groups as a projection over a union, for Java cannot store the nodes that Spark has for it."""
+    kind = jvm.name(node)
+    if not kind.startswith(("FlatMapGroupsIn", "FlatMapCoGroupsIn")):
+        return node.withNewChildren(jvm.seq(inputs))
+    called = jvm.alias(node.functionExpr(), " ".join((_GROUPS, kind, *map(str, key_widths(node)))))
+    union = jvm.plan("Union", jvm.seq(inputs), False, False)
+    return jvm.project([called, *items(node.output())], union)
+
+
+def _with_groups(jvm: Jvm, node: Any, inputs: list[Any]) -> Any:
+    """Undo ``_without_groups``."""
+    mark = str(node.projectList().head().name()).split() if jvm.name(node) == "Project" else []
+    if mark[:1] != [_GROUPS]:
+        return node.withNewChildren(jvm.seq(inputs))
+    called, *output = items(node.projectList())
+    function, widths = called.child(), list(map(int, mark[2:]))
+    groups = list(items(inputs[0].children()))
+    if len(groups) == 1:
+        return jvm.plan(mark[1], groups[0].output().take(widths[0]), function, jvm.seq(output), groups[0])
+    return jvm.plan(mark[1], *widths, function, jvm.seq(output), *groups)
 
 
 def thawed_leaf(

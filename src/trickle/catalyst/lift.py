@@ -32,6 +32,7 @@ from trickle.algebra.plan import (
 from trickle.algebra.walk import walk
 from trickle.catalyst.additive import additive_form
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
 from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
 from trickle.model.reason import Reason
@@ -305,17 +306,6 @@ def _lift_eval_udf(lift: Lift, node: Any) -> Plan:
     )
 
 
-def _lift_udtf(lift: Lift, node: Any) -> Plan:
-    child = lift.plan(node.child())
-    tables = node.udtf().tableArguments()
-    if tables.isDefined() and any(items(tables.get())):
-        text = f"{node.udtf().name()}() takes a whole table and may mix its rows in any way."
-        lift.obstacle("TABLE_ARGUMENT", text, "Call it with values of each row (LATERAL), or use mode='full'.")
-    refs = frozenset(int(a.exprId().id()) for a in items(node.udtf().references().toSeq()))
-    made = lift.columns(node.resultAttrs())
-    return same_columns(RowWise(made, child, f"UDTF {node.udtf().name()}", refs, node), lift.columns(node.output()))
-
-
 def _lift_expand(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
     # Expand may hand a column on under its own id; its output gets ids of its own at lowering either way.
@@ -385,8 +375,6 @@ _BATCHES: Final = ("PARTITION_FUNCTION", "A Python function over whole batches o
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "MapInPandas": _BATCHES,
     "MapInArrow": _BATCHES,
-    "FlatMapGroupsInPandas": _BATCHES,
-    "FlatMapCoGroupsInPandas": _BATCHES,
     "ScriptTransformation": ("SCRIPT_TRANSFORM", "TRANSFORM hands rows to a program that may mix them in any way."),
 }
 
@@ -402,8 +390,12 @@ LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Generate": _lift_generate,
     "BatchEvalPython": _lift_eval_udf,
     "ArrowEvalPython": _lift_eval_udf,
-    "BatchEvalPythonUDTF": _lift_udtf,
-    "ArrowEvalPythonUDTF": _lift_udtf,
+    "BatchEvalPythonUDTF": lift_udtf,
+    "ArrowEvalPythonUDTF": lift_udtf,
+    "FlatMapGroupsInPandas": lift_group_map,
+    "FlatMapGroupsInArrow": lift_group_map,
+    "FlatMapCoGroupsInPandas": lift_group_map,
+    "FlatMapCoGroupsInArrow": lift_group_map,
     "Expand": _lift_expand,
     "Union": _lift_union,
     "Sort": _lift_child,

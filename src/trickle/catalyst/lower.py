@@ -16,6 +16,7 @@ from trickle.algebra.plan import (
     Empty,
     Expand,
     Filter,
+    GroupMap,
     InnerJoin,
     Iterate,
     Join,
@@ -304,6 +305,29 @@ def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
     return Lowered(node, {**child.attributes, **fresh})
 
 
+def _lower_group_map(lower: Lower, plan: GroupMap) -> Lowered:
+    jvm = lower.jvm
+    node, below = plan.handle.node, plan.handle.below
+    renaming: list[tuple[Any, Any]] = []
+    children = []
+    for child, nodes in zip(plan.children, below, strict=True):
+        lowered = lower.lower(child)
+        renaming += [(lower._handles[c.id], lowered.attributes[c.id]) for c in child.columns if c.id in lower._handles]
+        over = jvm.project(lowered.named(child.columns), lowered.plan)
+        for one in reversed(nodes):
+            over = one.rewriteAttrs(jvm.attribute_map(renaming)).withNewChildren(jvm.seq([over]))
+        children.append(over)
+    if jvm.name(node).endswith("UDTF"):
+        made = [c.handle.newInstance() for c in plan.made]
+        called = jvm.plan("Generate", node.udtf(), jvm.nil, False, jvm.none, jvm.seq(made), children[0])
+    else:
+        called = node.rewriteAttrs(jvm.attribute_map(renaming)).withNewChildren(jvm.seq(children))
+        made = list(items(called.output()))
+    named = [jvm.alias(a, a.name()) for a in made]
+    attributes = {c.id: n.toAttribute() for c, n in zip(plan.made, named, strict=True)}
+    return Lowered(jvm.project(named, called), attributes)
+
+
 def _lower_repeat(lower: Lower, plan: Repeat) -> Lowered:
     child = lower.lower(plan.child)
     jvm = lower.jvm
@@ -403,6 +427,7 @@ LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     Aggregate: _lower_aggregate,
     Window: _lower_window,
     RowWise: _lower_row_wise,
+    GroupMap: _lower_group_map,
     Expand: _lower_expand,
     Repeat: _lower_repeat,
     Union: _lower_union,

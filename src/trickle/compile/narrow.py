@@ -13,6 +13,7 @@ from trickle.algebra.plan import (
     Aggregate,
     Expand,
     Filter,
+    GroupMap,
     Join,
     Loop,
     Plan,
@@ -48,7 +49,7 @@ def narrow_scans(plan: Plan) -> Plan:
 
 def _kept_whole(node: Plan) -> frozenset[int]:
     """Name the columns that a node reads by position."""
-    if isinstance(node, Union | Loop):
+    if isinstance(node, Union | Loop | GroupMap):
         return frozenset(c.id for child in node.inputs for c in child.columns)
     return node.refs if isinstance(node, RowWise) else frozenset()
 

@@ -15,6 +15,7 @@ from trickle.algebra.plan import (
     Empty,
     Expand,
     Filter,
+    GroupMap,
     InnerJoin,
     Iterate,
     LoopRef,
@@ -52,6 +53,8 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
                 return _union(node)
             case SemiJoin():
                 return _semi_join(node)
+            case GroupMap() if all(isinstance(p, Empty) for p in node.inputs):
+                return Empty(node.columns)
             case InnerJoin() if any(isinstance(p, Empty) for p in node.inputs):
                 return Empty(node.columns)
             case When() if isinstance(node.inputs[0], Empty):

@@ -9,6 +9,7 @@ from trickle.algebra.plan import (
     Aggregate,
     Expand,
     Filter,
+    GroupMap,
     InnerJoin,
     Loop,
     OuterJoin,
@@ -37,6 +38,7 @@ LAWS: Final[Mapping[type[Plan], str]] = {
     SemiJoin: "changed left rows looked up; left rows of changed right keys looked up before and after",
     Aggregate: "by key: groups of changed rows recomputed",
     Window: "by key: partitions of changed rows recomputed",
+    GroupMap: "by key: the function is called for groups of changed rows",
     TopK: "top before and after",
     Loop: "recursion: the change is followed through the steps",
 }

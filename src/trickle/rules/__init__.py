@@ -10,6 +10,7 @@ from trickle.algebra.plan import (
     Aggregate,
     Expand,
     Filter,
+    GroupMap,
     InnerJoin,
     Loop,
     LoopRef,
@@ -23,7 +24,7 @@ from trickle.algebra.plan import (
     Union,
     Window,
 )
-from trickle.rules.by_key import change_of_aggregate, change_of_top_k, change_of_window
+from trickle.rules.by_key import change_of_aggregate, change_of_group_map, change_of_top_k, change_of_window
 from trickle.rules.derive import Derive, Rule
 from trickle.rules.join_inner import change_of_inner_join
 from trickle.rules.join_outer import change_of_outer_join
@@ -53,6 +54,7 @@ CHANGE_RULES: Final[Mapping[type[Plan], Rule]] = MappingProxyType(
         SemiJoin: change_of_semi_join,
         Aggregate: change_of_aggregate,
         Window: change_of_window,
+        GroupMap: change_of_group_map,
         TopK: change_of_top_k,
         Loop: change_of_loop,
     }

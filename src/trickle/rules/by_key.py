@@ -1,11 +1,12 @@
-"""Change of the operators that look at many rows together: aggregate, window, top-k.
+"""Change of the operators that look at many rows together: aggregate, window, function over groups, top-k.
 
 Law    change(g(R)) = g(new(R) with key in K) - g(old(R) with key in K),  K = the keys of change(R), NULL a key like any other
 Cost   the rows of the touched groups or partitions, read at both frontiers; without a key, everything
 Needs  the input at both frontiers; no stored state
 
 It asks nothing of the functions: user-defined aggregates, ordered sets and every window frame are covered. An aggregate
-without GROUP BY gives exactly one row before and after, also over no rows.
+without GROUP BY gives exactly one row before and after, also over no rows. A function over groups of several inputs sees
+the groups of one key together, so K is the keys of all their changes.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from trickle.algebra.plan import Aggregate, Plan, Shared, TopK, When, Window
-from trickle.rules.derive import difference, restrict
+from trickle.algebra.plan import Aggregate, GroupMap, Plan, Shared, TopK, When, Window
+from trickle.rules.derive import difference, restrict, total
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Expr
@@ -37,6 +38,21 @@ def change_of_top_k(plan: Plan, of: Derive) -> Plan:
     """Take the top before and after."""
     node = cast("TopK", plan)
     return _by_key(node, node.child, (), of)
+
+
+def change_of_group_map(plan: Plan, of: Derive) -> Plan:
+    """Call the function for the groups that hold a changed row."""
+    node = cast("GroupMap", plan)
+    olds = tuple(of.old(c) for c in node.children)
+    if not any(node.keys):
+        return difference(node, replace(node, children=olds))
+    keys = total(*(of.keys(of.change(c), k) for c, k in zip(node.children, node.keys, strict=True)))
+
+    def restricted(children: tuple[Plan, ...]) -> GroupMap:
+        kept = (restrict(c, k, keys) for c, k in zip(children, node.keys, strict=True))
+        return replace(node, children=tuple(kept))
+
+    return difference(restricted(node.children), restricted(olds))
 
 
 def _by_key(node: Aggregate | Window | TopK, child: Plan, exprs: tuple[Expr, ...], of: Derive) -> Plan:

@@ -16,6 +16,7 @@ from trickle.algebra.plan import (
     Aggregate,
     Empty,
     Filter,
+    GroupMap,
     InnerJoin,
     Iterate,
     Join,
@@ -180,6 +181,17 @@ def _aggregate(plan: Aggregate, database: Database, loops: Mapping[int, Bag]) ->
     return _bag(plan, (({o.column.id: output(o.expr, k, rows) for o in plan.outputs}, 1) for k, rows in groups.items()))
 
 
+def _group_map(plan: GroupMap, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    """Call the handle with the rows of each input that have one key; it gives rows."""
+    groups: dict[Row, list[list[Row]]] = {}
+    for place, (child, keys) in enumerate(zip(plan.children, plan.keys, strict=True)):
+        for env, count in _rows(child, evaluate(child, database, loops)):
+            key = tuple(_value(k, env) for k in keys)
+            group = groups.setdefault(key, [[] for _ in plan.children])
+            group[place] += [tuple(env.values())] * count
+    return Counter(row for group in groups.values() for row in plan.handle(*group))
+
+
 def _repeat(plan: Repeat, database: Database, loops: Mapping[int, Bag]) -> Bag:
     result: Bag = Counter()
     for row, count in evaluate(plan.child, database, loops).items():
@@ -234,6 +246,7 @@ _EVALUATORS: Final[Mapping[type[Plan], Callable[..., Bag]]] = {
     OuterJoin: _outer,
     SemiJoin: _semi,
     Aggregate: _aggregate,
+    GroupMap: _group_map,
     Repeat: _repeat,
     Union: _union,
     TopK: _top_k,
