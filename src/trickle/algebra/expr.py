@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
 from typing import Any, Final
 
 _ids = itertools.count(2)
@@ -73,9 +75,9 @@ class Col:
 
 @dataclass(frozen=True, slots=True)
 class Lit:
-    """A constant. A NULL takes its type from ``like``."""
+    """A constant. A NULL takes its type from ``like``; dates and decimals come from conditions that users wrote."""
 
-    value: int | bool | str | None
+    value: int | bool | str | date | Decimal | None
     like: Column | None = None
 
     @property

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.algebra.expr import Expr
+
 _ONE_TASK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
@@ -35,6 +37,7 @@ class Jvm:
         self._classes: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._longs: dict[int, Any] = {}
+        self.simple_forms: dict[int, Expr | None] = {}
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")

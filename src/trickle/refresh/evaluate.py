@@ -7,7 +7,7 @@ planner knows: joins with it are broadcast, and a result that turns out empty re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -16,8 +16,10 @@ from pyspark.errors import PySparkException
 from trickle.algebra.plan import Empty, Iterate, Loop, LoopRef, Plan, Scan, Shared
 from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
+from trickle.catalyst.simple import simple_form
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
+from trickle.refresh.at_hand import AtHand
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys, Reach, Wanted
 from trickle.tables.delta_jvm import DeltaHandle
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from trickle.algebra.expr import Column
+    from trickle.algebra.expr import Column, Expr, Opaque
     from trickle.catalyst.jvm import Jvm
 
 Find = Callable[[Scan, Mapping[str, "pa.Array"]], "pa.Table | None"]
@@ -42,13 +44,21 @@ DRIVER_ROWS: Final = 200_000
 """Changes of more rows than this stay in the cluster."""
 
 
-@dataclass(slots=True)
 class Rows:
-    """A computed result: its rows as a DataFrame, and how many; ``arrow`` has them too once someone looked into them."""
+    """A computed result: its rows as a DataFrame, in the driver as an Arrow table, or both, and how many they are."""
 
-    frame: DataFrame
-    count: int
-    arrow: pa.Table | None = None
+    def __init__(self, frame: DataFrame | Callable[[], DataFrame], count: int, arrow: pa.Table | None = None) -> None:
+        """Keep the rows; a DataFrame that is to be made of the table is made when it is asked for."""
+        self._frame = frame
+        self.count = count
+        self.arrow = arrow
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows as a DataFrame."""
+        if callable(self._frame):
+            self._frame = self._frame()
+        return self._frame
 
 
 @dataclass(slots=True)
@@ -61,6 +71,7 @@ class Evaluation:
         local: True to bring results to the driver.
         ranges: True to read big tables only within the range of the changed keys.
         find: Finds a source's rows by keys; None to read them all.
+        at_hand: True to compute in the driver what the driver has the rows for.
     """
 
     jvm: Jvm
@@ -69,6 +80,7 @@ class Evaluation:
     local: bool = True
     ranges: bool = False
     find: Find | None = None
+    at_hand: bool = False
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _rows_found: int = 0
     _shared: dict[str, Rows] = field(default_factory=dict)
@@ -87,7 +99,12 @@ class Evaluation:
             return None
         if isinstance(plan, Shared | Iterate):
             return self._shared[plan.name]
-        return self.materialise(self.frame(plan))
+        return self._computed(plan)
+
+    def _computed(self, plan: Plan) -> Rows:
+        """Run a settled plan: here what can be, the rest by Spark."""
+        plan = self._reached(plan)
+        return self._shared[plan.name] if isinstance(plan, Shared) else self.materialise(self._lowered(plan))
 
     def settle(self, plan: Plan) -> Plan:
         """Compute the shared results a plan reads, innermost first, and prune by what turned out empty."""
@@ -101,20 +118,20 @@ class Evaluation:
             if isinstance(pending, Iterate):
                 self._shared[pending.name] = self._iterate(pending)
             else:
-                self._shared[pending.name] = self.materialise(self.frame(pending.child))
+                self._shared[pending.name] = self._computed(pending.child)
             if self._shared[pending.name].count == 0:
                 plan = prune(plan, self.empty)
 
     def _iterate(self, node: Iterate) -> Rows:
         """Follow a change through a recursion until a round brings nothing."""
-        last = self.materialise(self.frame(node.seed))
+        last = self._computed(node.seed)
         rounds = [last]
         while last.count:
             if 0 <= node.max_depth < len(rounds):
                 text = f"a recursive CTE went deeper than {node.max_depth} levels."
                 hint = "Raise spark.sql.cteRecursionLevelLimit and create the table again; or is there a cycle?"
                 raise SourceError("RECURSION_LIMIT", text, hint=hint)
-            inner = Evaluation(self.jvm, self.snapshot, {}, self.local, self.ranges, self.find, {node.loop: last})
+            inner = replace(self, changes={}, loops={node.loop: last}, _rows_found=0, _shared={}, _kept=[])
             last = inner.rows(node.step) or Rows(last.frame.limit(0), 0)
             self._kept += inner._kept
             rounds.append(last)
@@ -125,8 +142,17 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
+        return self._lowered(self._reached(plan))
+
+    def _reached(self, plan: Plan) -> Plan:
+        """Find the rows of big tables that a plan can reach, and compute what is at hand."""
         if self.local and self.find is not None:
             plan = Reach(self._keys_of, self._found).visit(plan)
+        if self.local and self.at_hand:
+            plan = AtHand(self._table_of, self._simple, self._keep).visit(plan)
+        return plan
+
+    def _lowered(self, plan: Plan) -> DataFrame:
         if self.local and self.ranges:
             plan = narrow(plan, self._keys_of)
         in_one_task = self.local and self.ranges and _is_at_hand(plan)
@@ -146,6 +172,26 @@ class Evaluation:
         self._shared[name] = from_arrow(self.jvm, table)
         return Shared(name, scan)
 
+    def _keep(self, plan: Plan, table: pa.Table) -> Plan:
+        """Take a result computed in the driver."""
+        name = f"made{len(self._shared)}"
+        self._shared[name] = from_arrow(self.jvm, table)
+        return Shared(name, plan)
+
+    def _simple(self, condition: Opaque) -> Expr | None:
+        known = self.jvm.simple_forms
+        if condition.key not in known:
+            known[condition.key] = simple_form(self.jvm, condition.handle)
+        return known[condition.key]
+
+    def _table_of(self, leaf: Plan) -> pa.Table | None:
+        """Give the rows of a leaf as an Arrow table, None if they are not in the driver."""
+        if isinstance(leaf, Scan):
+            return self._arrow(self.changes[leaf.source]) if leaf.at == "change" else None
+        if isinstance(leaf, LoopRef):
+            return self._arrow(self.loops[leaf.loop]) if leaf.at == "change" else None
+        return self._arrow(self._shared[getattr(leaf, "name", "")])
+
     def _arrow(self, rows: Rows) -> pa.Table | None:
         """Give rows as an Arrow table, None if they are not in the driver."""
         if rows.arrow is None:
@@ -153,8 +199,7 @@ class Evaluation:
         return rows.arrow
 
     def _keys_of(self, leaf: Plan, column: Column) -> Keys | None:
-        rows = self.changes[leaf.source] if isinstance(leaf, Scan) else self._shared[getattr(leaf, "name", "")]
-        table = self._arrow(rows)
+        table = self._table_of(leaf)
         if table is None:
             return None
         place = table.column_names.index(column.name) if isinstance(leaf, Scan) else leaf.columns.index(column)
@@ -201,7 +246,7 @@ def _is_at_hand(plan: Plan) -> bool:
 
 def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:
     """Give rows that the driver has read as a local relation."""
-    return Rows(jvm.spark.createDataFrame(table), table.num_rows, table)
+    return Rows(lambda: jvm.spark.createDataFrame(table), table.num_rows, table)
 
 
 def collect(jvm: Jvm, frame: DataFrame) -> Rows:

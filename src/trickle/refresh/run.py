@@ -321,6 +321,7 @@ class Refresh:
                 local=local,
                 ranges="key_ranges" not in program.disable,
                 find=None if "look_up" in program.disable else partial(self._find, record.frontier, goal),
+                at_hand="at_hand" not in program.disable,
             )
             evaluation.changes = {
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)

@@ -1,0 +1,189 @@
+"""Expressions that mean the same outside of Spark: comparisons of plain columns and constants, sums of decimals.
+
+``simple_form`` gives a Catalyst expression in the engine's own, or None where Spark alone knows what it means (most
+functions, casts, collations, floating point, time zones). The driver evaluates it over rows at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit
+from trickle.catalyst.jvm import items
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trickle.catalyst.jvm import Jvm
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_COMPARED: Final = _INTEGERS | {"string", "date"}
+_LOGIC: Final[Mapping[str, str]] = {"And": "and", "Or": "or", "Not": "!"}
+_COMPARISONS: Final[Mapping[str, str]] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "<=>",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+}
+_TEXT: Final[Mapping[str, str]] = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_NULLS: Final[Mapping[str, str]] = {"IsNotNull": "isnotnull", "IsNull": "isnull"}
+_EPOCH: Final = date(1970, 1, 1)
+
+
+class _NotSimpleError(Exception):
+    """Only Spark can tell what this means."""
+
+
+def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
+    """Give an expression in the engine's own, None if it has no such form."""
+    try:
+        is_condition = str(expr.dataType().catalogString()) == "boolean"
+        return _condition(jvm, expr) if is_condition else _number(jvm, expr)
+    except _NotSimpleError:
+        return None
+
+
+def is_compared(type_: str) -> bool:
+    """Tell whether values of a type are equal, and ordered, outside of Spark as they are within."""
+    return type_ in _COMPARED or type_.startswith("decimal(")
+
+
+def _condition(jvm: Jvm, expr: Any) -> Expr:
+    name = jvm.name(expr)
+    if name in _LOGIC:
+        return Call(_LOGIC[name], tuple(_condition(jvm, c) for c in items(expr.children())))
+    if name in _NULLS:
+        (child,) = items(expr.children())
+        return Call(_NULLS[name], (_column(jvm, child),))
+    if name in _COMPARISONS:
+        left, right = (_value(jvm, c) for c in items(expr.children()))
+        return Call(_COMPARISONS[name], (left, right))
+    if name in _TEXT:
+        left, right = (_value(jvm, c) for c in items(expr.children()))
+        return Call(_TEXT[name], (left, right))
+    if name in ("In", "InSet"):
+        (value, *_) = items(expr.children())
+        column = _column(jvm, value)
+        if not isinstance(column, Col):
+            raise _NotSimpleError
+        if name == "In":
+            wanted = tuple(_literal(jvm, one) for one in items(expr.list()))
+        else:
+            wanted = tuple(_constant(one, column.column.type) for one in items(expr.hset().toSeq()))
+        return Call("in", (column, *wanted))
+    if name == "Like":
+        column, pattern = _column(jvm, expr.left()), _literal(jvm, expr.right())
+        if str(expr.escapeChar()) != "\\" or "\\" in str(pattern.value):
+            raise _NotSimpleError
+        parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern.value))
+        return Call("rlike", (column, Lit(f"(?s)^(?:{''.join(parts)})$")))
+    if name in ("AttributeReference", "Literal") and str(expr.dataType().catalogString()) == "boolean":
+        return _column(jvm, expr) if name == "AttributeReference" else Lit(bool(expr.value()))
+    raise _NotSimpleError
+
+
+def _number(jvm: Jvm, expr: Any) -> Expr:
+    """Give a value made of decimals, or one of the few functions that groups are made by."""
+    name = jvm.name(expr)
+    if name in ("AttributeReference", "Literal"):
+        return _value(jvm, expr)
+    if name in _ARITHMETIC:
+        left, right = items(expr.children())
+        if _digits(expr) != _ARITHMETIC_DIGITS[name](_digits(left), _digits(right)):
+            raise _NotSimpleError
+        return Call(_ARITHMETIC[name], (_number(jvm, left), _number(jvm, right)))
+    if name == "Cast":
+        (digits, scale), (before, old_scale) = _digits(expr), _digits(expr.child())
+        if scale < old_scale or digits - scale < before - old_scale:
+            raise _NotSimpleError
+        return Cast(_number(jvm, expr.child()), Column(0, "", str(expr.dataType().catalogString())))
+    if name in ("If", "CaseWhen"):
+        return _choice(jvm, expr, list(items(expr.children())))
+    if name == "Year" and str(expr.child().dataType().catalogString()) == "date":
+        return Call("year", (_column(jvm, expr.child()),))
+    if name == "Substring":
+        text, start, length = (_value(jvm, c) for c in items(expr.children()))
+        if not (isinstance(text, Col) and text.column.type == "string" and _is_from(start, 1) and _is_from(length, 0)):
+            raise _NotSimpleError
+        return Call("substring", (text, start, length))
+    raise _NotSimpleError
+
+
+def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
+    """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
+    type_ = Column(0, "", str(expr.dataType().catalogString()))
+    if not type_.type.startswith("decimal("):
+        raise _NotSimpleError
+    otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else _number(jvm, parts[-1])
+    for at in range(len(parts) - len(parts) % 2 - 2, -1, -2):
+        otherwise = Call("if", (_condition(jvm, parts[at]), _number(jvm, parts[at + 1]), otherwise))
+    return otherwise
+
+
+def _is_from(expr: Expr, least: int) -> bool:
+    return isinstance(expr, Lit) and isinstance(expr.value, int) and expr.value >= least
+
+
+def _digits(expr: Any) -> tuple[int, int]:
+    """Give precision and scale of a decimal."""
+    type_ = str(expr.dataType().catalogString())
+    if not type_.startswith("decimal("):
+        raise _NotSimpleError
+    precision, scale = type_[len("decimal(") : -1].split(",")
+    return int(precision), int(scale)
+
+
+def _digits_of_sum(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    scale = max(left[1], right[1])
+    return max(left[0] - left[1], right[0] - right[1]) + scale + 1, scale
+
+
+def _digits_of_product(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    return left[0] + right[0] + 1, left[1] + right[1]
+
+
+_ARITHMETIC: Final[Mapping[str, str]] = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+_ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
+    "Add": _digits_of_sum,
+    "Subtract": _digits_of_sum,
+    "Multiply": _digits_of_product,
+}
+"""What an exact result needs; Spark gives a wide one fewer digits and rounds."""
+
+
+def _value(jvm: Jvm, expr: Any) -> Expr:
+    """Give a column or a constant that can be compared."""
+    if not is_compared(str(expr.dataType().catalogString())):
+        raise _NotSimpleError
+    return _literal(jvm, expr) if jvm.name(expr) == "Literal" else _column(jvm, expr)
+
+
+def _column(jvm: Jvm, expr: Any) -> Expr:
+    if jvm.name(expr) != "AttributeReference":
+        raise _NotSimpleError
+    return Col(Column(int(expr.exprId().id()), expr.name(), str(expr.dataType().catalogString())))
+
+
+def _literal(jvm: Jvm, expr: Any) -> Lit:
+    if jvm.name(expr) != "Literal":
+        raise _NotSimpleError
+    return _constant(expr.value(), str(expr.dataType().catalogString()))
+
+
+def _constant(value: Any, type_: str) -> Lit:
+    if value is None:
+        raise _NotSimpleError
+    if type_ in _INTEGERS:
+        return Lit(int(value), Column(0, "", type_))
+    if type_ == "string":
+        return Lit(str(value.toString()))
+    if type_ == "date":
+        return Lit(_EPOCH + timedelta(days=int(value)))
+    if type_.startswith("decimal("):
+        return Lit(Decimal(str(value.toString())), Column(0, "", type_))
+    raise _NotSimpleError

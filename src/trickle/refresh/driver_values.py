@@ -1,0 +1,207 @@
+"""Expressions over rows in the driver: conditions by polars, numbers by Arrow, whose decimals grow as Spark's do.
+
+What would not give the very value that Spark gives raises ``NotHereError``: whole numbers are compared and summed but not
+multiplied (Spark fails on overflow), floating point is not touched at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
+from trickle.catalyst.simple import is_compared
+
+Simple = Callable[[Opaque], "Expr | None"]
+"""Gives a user's expression in the engine's own, where it has such a form."""
+
+
+class NotHereError(Exception):
+    """This part is Spark's."""
+
+
+def column_name(column: Column) -> str:
+    """Name a column in the driver: by its id, for two columns may have one name."""
+    return str(column.id)
+
+
+class Values:
+    """Evaluates expressions."""
+
+    def __init__(self, simple: Simple) -> None:
+        """Start with a way to look into users' expressions."""
+        self._simple = simple
+
+    def condition(self, expr: Expr) -> pl.Expr:
+        """Give a condition for polars."""
+        match expr:
+            case Col(column):
+                return pl.col(column_name(column))
+            case Lit(bool() as value):
+                return pl.lit(value)
+            case Call(name, args, distinct=False, where=None) if name in _LOGIC:
+                return _LOGIC[name](*(self.condition(a) for a in args))
+            case Call(name, args, distinct=False, where=None) if name in _TESTS:
+                if name in _COMPARISONS and not all(_is_compared(a) for a in args):
+                    raise NotHereError
+                return _TESTS[name](*map(_operand, args))
+            case Opaque():
+                return self.condition(self._look_into(expr))
+        raise NotHereError
+
+    def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
+        """Give the value of an expression for each row; a decimal of the width that ``like`` says."""
+        if isinstance(expr, Col):
+            return rows.get_column(column_name(expr.column))
+        if isinstance(expr, Opaque):
+            return self.value(self._look_into(expr), rows, like)
+        if isinstance(expr, Call) and (expr.name in _LOGIC or expr.name in _TESTS):
+            return rows.select(self.condition(expr)).to_series()
+        found = self.number(expr, rows)
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, rows.height)
+        if like.startswith("decimal(") and pa.types.is_decimal(found.type):
+            found = _cast(found, _type(like))
+        return pl.Series(pl.from_arrow(found))
+
+    def number(self, expr: Expr, rows: pl.DataFrame) -> Any:
+        """Give the value of an expression as an Arrow array, or as a scalar that is the same for all rows."""
+        match expr:
+            case Col(column):
+                return rows.get_column(column_name(column)).to_arrow(compat_level=pl.CompatLevel.oldest())
+            case Lit(value, like):
+                return pa.scalar(value, pa.int64() if like is None and isinstance(value, int) else _type_like(like))
+            case Cast(inner, like):
+                return _cast(self.number(inner, rows), _type(like.type))
+            case Opaque():
+                return self.number(self._look_into(expr), rows)
+            case Call("if", (condition, then, otherwise)):
+                return _choose(self.mask(condition, rows), self.number(then, rows), self.number(otherwise, rows))
+            case Call("coalesce", (first, Cast() as default)):
+                other = self.number(default, rows)
+                return pc.coalesce(_cast(self.number(first, rows), other.type), other)
+            case Call(name, args, distinct=False, where=None) if name in _ARITHMETIC:
+                numbers = [self.number(a, rows) for a in args]
+                if not all(pa.types.is_decimal(n.type) for n in numbers) and name != "negative":
+                    raise NotHereError
+                return _ARITHMETIC[name](*numbers)
+            case Call("year", (date,)):
+                return pc.year(self.number(date, rows)).cast(pa.int32())
+            case Call("substring", (text, Lit(int() as start), Lit(int() as length))):
+                found = pl.Series(pl.from_arrow(self.number(text, rows)))
+                return found.str.slice(start - 1, length).to_arrow(compat_level=pl.CompatLevel.oldest())
+        raise NotHereError
+
+    def mask(self, condition: Expr, rows: pl.DataFrame) -> Any:
+        """Tell of each row whether a condition is true; unknown is not."""
+        made = rows.lazy().select(self.condition(condition).alias("is_true")).collect().to_series()
+        if len(made) != rows.height:
+            raise NotHereError
+        return made.fill_null(value=False).to_arrow()
+
+    def _look_into(self, expr: Opaque) -> Expr:
+        simple = self._simple(expr)
+        if simple is None:
+            raise NotHereError
+        return simple
+
+
+_LOGIC: Final[Mapping[str, Callable[..., pl.Expr]]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "!": lambda a: ~a,
+}
+_COMPARISONS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
+    "=": lambda a, b: a == b,
+    "<=>": lambda a, b: a.eq_missing(b),
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "in": lambda a, *values: reduce(lambda x, y: x | y, (a == v for v in values)),
+}
+_TESTS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
+    **_COMPARISONS,
+    "isnotnull": lambda a: a.is_not_null(),
+    "isnull": lambda a: a.is_null(),
+    "startswith": lambda a, b: a.str.starts_with(b),
+    "endswith": lambda a, b: a.str.ends_with(b),
+    "contains": lambda a, b: a.str.contains(b, literal=True),
+    "rlike": lambda a, b: a.str.contains(b),
+}
+_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+    "negative": pc.negate_checked,
+}
+
+
+def _is_compared(expr: Expr) -> bool:
+    """Tell whether an operand is known to compare here as in Spark."""
+    match expr:
+        case Col(column):
+            return is_compared(column.type)
+        case Lit(value):
+            return value is not None
+    return False
+
+
+def _operand(expr: Expr) -> pl.Expr:
+    match expr:
+        case Col(column):
+            return pl.col(column_name(column))
+        case Lit(value, like) if value is not None:
+            return pl.lit(value, pl.Int64 if like is None and isinstance(value, int) else _dtype(like))
+    raise NotHereError
+
+
+def _choose(mask: Any, then: Any, otherwise: Any) -> Any:
+    if then.type != otherwise.type:
+        raise NotHereError
+    return pc.if_else(mask, then, otherwise)
+
+
+def _cast(values: Any, type_: pa.DataType) -> Any:
+    """Widen a number, or narrow it if it fits."""
+    exact = pa.types.is_decimal(type_) or pa.types.is_integer(type_)
+    if not exact or not (pa.types.is_decimal(values.type) or pa.types.is_integer(values.type)):
+        raise NotHereError
+    if pa.types.is_decimal(values.type) and (not pa.types.is_decimal(type_) or type_.scale < values.type.scale):
+        raise NotHereError
+    return values.cast(type_)
+
+
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.large_string(),
+    "date": pa.date32(),
+    "boolean": pa.bool_(),
+}
+
+
+def _type(name: str) -> pa.DataType:
+    if name.startswith("decimal("):
+        precision, scale = name[len("decimal(") : -1].split(",")
+        return pa.decimal128(int(precision), int(scale))
+    if name not in _TYPES:
+        raise NotHereError
+    return _TYPES[name]
+
+
+def _type_like(like: Column | None) -> pa.DataType | None:
+    return None if like is None else _type(like.type)
+
+
+def _dtype(like: Column | None) -> Any:
+    if like is None:
+        return None
+    return pl.Series(pl.from_arrow(pa.array([], _type(like.type)))).dtype
