@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from trickle.catalyst.jvm import Jvm
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
-_COMPARED: Final = _INTEGERS | {"string", "date"}
+_INTEGER_DIGITS: Final[Mapping[str, int]] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_COMPARED: Final = {*_INTEGER_DIGITS, "string", "date"}
 _LOGIC: Final[Mapping[str, str]] = {"And": "and", "Or": "or", "Not": "!"}
 _COMPARISONS: Final[Mapping[str, str]] = {
     "EqualTo": "=",
@@ -59,7 +59,7 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
         return Call(_LOGIC[name], tuple(_condition(jvm, c) for c in items(expr.children())))
     if name in _NULLS:
         (child,) = items(expr.children())
-        return Call(_NULLS[name], (_column(jvm, child),))
+        return _is_null(_NULLS[name], _number(jvm, child) if jvm.name(child) in _ARITHMETIC else _column(jvm, child))
     if name in _COMPARISONS:
         left, right = (_value(jvm, c) for c in items(expr.children()))
         return Call(_COMPARISONS[name], (left, right))
@@ -87,6 +87,20 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
     raise _NotSimpleError
 
 
+def _is_null(name: str, value: Expr) -> Expr:
+    """Ask of a column, or of all columns that a sum or product is made of: it is NULL if one of them is."""
+    match value:
+        case Col():
+            return Call(name, (value,))
+        case Lit():
+            return Lit(name == "isnotnull")
+        case Cast(inner):
+            return _is_null(name, inner)
+        case Call(_, (left, right)):
+            return Call("and" if name == "isnotnull" else "or", (_is_null(name, left), _is_null(name, right)))
+    raise _NotSimpleError
+
+
 def _number(jvm: Jvm, expr: Any) -> Expr:
     """Give a value made of decimals, or one of the few functions that groups are made by."""
     name = jvm.name(expr)
@@ -94,9 +108,15 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         return _value(jvm, expr)
     if name in _ARITHMETIC:
         left, right = items(expr.children())
-        if _digits(expr) != _ARITHMETIC_DIGITS[name](_digits(left), _digits(right)):
+        if not str(expr.dataType().catalogString()).startswith("decimal("):
             raise _NotSimpleError
-        return Call(_ARITHMETIC[name], (_number(jvm, left), _number(jvm, right)))
+        made = Call(_ARITHMETIC[name], (_number(jvm, left), _number(jvm, right)))
+        exact, given = _ARITHMETIC_DIGITS[name](_digits(left), _digits(right)), _digits(expr)
+        if given == exact:
+            return made
+        if given[1] != exact[1]:
+            raise _NotSimpleError
+        return Cast(made, Column(0, "", str(expr.dataType().catalogString())))
     if name == "Cast":
         (digits, scale), (before, old_scale) = _digits(expr), _digits(expr.child())
         if scale < old_scale or digits - scale < before - old_scale:
@@ -130,8 +150,10 @@ def _is_from(expr: Expr, least: int) -> bool:
 
 
 def _digits(expr: Any) -> tuple[int, int]:
-    """Give precision and scale of a decimal."""
+    """Give precision and scale of a number."""
     type_ = str(expr.dataType().catalogString())
+    if type_ in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[type_], 0
     if not type_.startswith("decimal("):
         raise _NotSimpleError
     precision, scale = type_[len("decimal(") : -1].split(",")
@@ -153,7 +175,7 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
     "Subtract": _digits_of_sum,
     "Multiply": _digits_of_product,
 }
-"""What an exact result needs; Spark gives a wide one fewer digits and rounds."""
+"""What an exact result needs; Spark has no more than 38 digits, and rounds if it must."""
 
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
@@ -178,7 +200,7 @@ def _literal(jvm: Jvm, expr: Any) -> Lit:
 def _constant(value: Any, type_: str) -> Lit:
     if value is None:
         raise _NotSimpleError
-    if type_ in _INTEGERS:
+    if type_ in _INTEGER_DIGITS:
         return Lit(int(value), Column(0, "", type_))
     if type_ == "string":
         return Lit(str(value.toString()))

@@ -37,7 +37,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild
 from trickle.catalyst.simple import is_compared
-from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name
+from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name, largest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,8 @@ MOST_ROWS: Final = 1_000_000
 _KEYS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 
 _GROUPED: Final = frozenset({"boolean", "timestamp", "timestamp_ntz"})
-_MOST_DIGITS: Final = 31
-"""A million decimals of so many digits can be summed without overflow."""
+_BOUND: Final = 10**38
+"""Sums of decimals stay below this."""
 
 Table = Callable[[Plan], "pa.Table | None"]
 """Gives the rows of a leaf, None if they are not in the driver."""
@@ -201,7 +201,9 @@ class AtHand:
             numbers = pc.if_else(self._values.mask(where, rows), numbers, pa.scalar(None, numbers.type))
         if pa.types.is_integer(numbers.type):
             return numbers.cast(pa.decimal128(38, 0))
-        if not pa.types.is_decimal(numbers.type) or numbers.type.scale == 0 or numbers.type.precision > _MOST_DIGITS:
+        if not pa.types.is_decimal(numbers.type) or numbers.type.scale == 0:
+            raise NotHereError
+        if largest(numbers).scaleb(numbers.type.scale) * rows.height >= _BOUND:
             raise NotHereError
         return numbers
 

@@ -7,6 +7,7 @@ multiplied (Spark fails on overflow), floating point is not touched at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.catalyst.simple import is_compared
+
+_MOST_DIGITS: Final = 38
 
 Simple = Callable[[Opaque], "Expr | None"]
 """Gives a user's expression in the engine's own, where it has such a form."""
@@ -137,9 +140,30 @@ _TESTS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
 _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
     "+": pc.add,
     "-": pc.subtract,
-    "*": pc.multiply,
-    "negative": pc.negate_checked,
+    "*": lambda a, b: pc.multiply(*_fitting(a, b)),
+    "negative": lambda a: pc.negate(a) if pa.types.is_decimal(a.type) else pc.negate_checked(a),
 }
+
+
+def _fitting(left: Any, right: Any) -> tuple[Any, Any]:
+    """Give factors whose product fits: where their types are too wide for it, types as wide as their values."""
+    if left.type.precision + right.type.precision < _MOST_DIGITS:
+        return left, right
+    return _narrowed(left), _narrowed(right)
+
+
+def _narrowed(values: Any) -> Any:
+    scale = values.type.scale
+    digits = max(len(str(int(largest(values).scaleb(scale)))), scale, 1)
+    return values.cast(pa.decimal128(digits, scale))
+
+
+def largest(values: Any) -> Decimal:
+    """Give the greatest magnitude among decimals."""
+    if isinstance(values, pa.Scalar):
+        return abs(Decimal(values.as_py() or 0))
+    ends = pc.min_max(values).as_py()
+    return max(abs(Decimal(ends["min"] or 0)), abs(Decimal(ends["max"] or 0)))
 
 
 def _is_compared(expr: Expr) -> bool:
