@@ -1,0 +1,73 @@
+"""What the driver computes of a plan is what the plan means."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trickle.algebra.expr import Col, KeyPair, passthrough
+from trickle.algebra.plan import InnerJoin, Plan, Project, Shared
+from trickle.compile.program import OPTIMISATIONS, compile_plan
+from trickle.refresh.at_hand import AtHand
+from trickle.rules import CHANGE_RULES, Derive
+from trickle.rules.derive import net
+from trickle.testing.evaluate import Bag, evaluate
+
+from .test_laws import SOURCES, databases, plans, scan
+
+AT = ("old", "new", "change")
+
+
+def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
+    """Give the parts of a plan that are computed in the driver, each with its rows."""
+    made = []
+
+    def table(leaf: Plan) -> pa.Table:
+        rows = list(evaluate(leaf, database).elements())
+        arrays = [pa.array([row[i] for row in rows], pa.int64()) for i, _ in enumerate(leaf.columns)]
+        return pa.table(arrays, names=[c.name for c in leaf.columns])
+
+    def keep(part: Plan, found: pa.Table) -> Plan:
+        made.append((part, Counter(zip(*(c.to_pylist() for c in found.columns), strict=True))))
+        return Shared(f"made{len(made)}", part)
+
+    AtHand(table, lambda _: None, keep).visit(plan)
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(plan=plans(), database=databases())
+def test_driver_computes_what_a_plan_means(plan, database):
+    for part, rows in in_driver(plan, database):
+        assert rows == evaluate(part, database)
+
+
+@settings(max_examples=300, deadline=None)
+@given(plan=plans(), database=databases(), stages=st.booleans())
+def test_driver_computes_what_a_change_plan_means(plan, database, stages):
+    if stages:
+        derived = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"}).derive(
+            frozenset(SOURCES), frozenset()
+        )
+        change = derived.change
+    else:
+        change = Derive(frozenset(SOURCES), CHANGE_RULES).change(plan)
+    if change is None:
+        return
+    for part, rows in in_driver(change, database):
+        assert rows == evaluate(part, database)
+
+
+def test_joins_unions_and_netting_are_all_done_in_the_driver():
+    left, right = (scan(source) for source in SOURCES[:2])
+    joined = InnerJoin(left, right, (KeyPair(Col(left.columns[0]), Col(right.columns[0])),))
+    change = net(Derive(frozenset(SOURCES), CHANGE_RULES).change(Project(passthrough(left.columns), joined)))
+    rows = Counter({(1, 2, 1): 1, (3, None, -1): 1})
+    database = {(s, at): rows if at == "change" else Counter({(1, 5): 2}) for s in SOURCES for at in AT}
+
+    ((part, _),) = in_driver(change, database)
+
+    assert part is change

@@ -1,0 +1,126 @@
+"""Expressions evaluated in the driver give the very values that Spark gives."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from trickle.algebra.expr import Opaque
+from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.simple import simple_form
+from trickle.refresh.driver_values import NotHereError, Values
+
+ROWS = """
+    SELECT * FROM VALUES
+        (1, 5L, 'green ant', DATE'1994-01-01', 10.00, 0.05, true),
+        (2, -7L, 'Grün_100%', DATE'1969-12-31', -0.01, 0.10, false),
+        (2, NULL, '', DATE'2024-02-29', 99999999.99, -0.99, NULL),
+        (NULL, 9L, NULL, NULL, NULL, 0.00, true),
+        (-3, 5L, 'a\\nb.green', DATE'0001-01-01', 0.00, NULL, false)
+    AS t (i, n, s, d, x, y, b)
+"""
+# Columns cross as they stand in a source, so the widths are those of the columns.
+TYPED = "SELECT i, n, s, d, CAST(x AS DECIMAL(15, 2)) AS x, CAST(y AS DECIMAL(15, 2)) AS y, b FROM rows"
+
+SIMPLE = (
+    "i = 2",
+    "i <=> 2",
+    "n > 5 AND i < 3",
+    "NOT (i = 2 OR n >= 9)",
+    "i IS NULL",
+    "b",
+    "NOT b OR i > 0",
+    "s = 'green ant'",
+    "s < 'a'",
+    "s >= 'Grün'",
+    "s LIKE '%green%'",
+    "s LIKE 'gr%'",
+    "s LIKE '%t'",
+    "s LIKE '%r_n%'",
+    "s NOT LIKE '%a%.gr_en%'",
+    "s IN ('', 'green ant', 'x')",
+    "i IN (2, 7)",
+    "i IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)",
+    "d >= DATE'1994-01-01' AND d < DATE'1995-01-01'",
+    "d = DATE'0001-01-01'",
+    "x BETWEEN 0.00 AND 10.00",
+    "x < 24",
+    "y = 0.1",
+    "x = y",
+    "x * y IS NOT NULL",
+    "x * y",
+    "x * (1 - y)",
+    "x * (1 - y) * (1 + y)",
+    "x + y - 0.5",
+    "CASE WHEN s = 'green ant' THEN x ELSE 0 END",
+    "CASE WHEN i > 1 THEN x WHEN i = 1 THEN y END",
+    "IF(n > 0, x * y, x)",
+    "year(d)",
+    "substring(s, 1, 2)",
+    "substring(s, 3, 4)",
+)
+SPARKS_OWN = (
+    "i + 1",
+    "n * n > 3",
+    "upper(s) = 'X'",
+    "x / y",
+    "CAST(x AS DOUBLE)",
+    "CAST(x AS DECIMAL(15, 1))",
+    "month(d)",
+    "substring(s, -2, 1)",
+    "s LIKE '100\\\\%'",
+    "s COLLATE UTF8_LCASE = 'a'",
+    "i IN (1, NULL)",
+    "CAST(s AS INT) = 1",
+)
+
+
+@pytest.fixture(scope="module")
+def rows(spark):
+    spark.sql(ROWS).createOrReplaceTempView("rows")
+    return spark.sql(TYPED).localCheckpoint()
+
+
+def lifted(rows, text: str) -> tuple[Jvm, object]:
+    """Give an expression over the rows as the optimiser leaves it."""
+    spark = rows.sparkSession
+    plan = rows.selectExpr(f"{text} AS result", "*")._jdf.queryExecution().optimizedPlan()
+    (named,) = (e for e in items(plan.projectList()) if e.name() == "result")
+    return Jvm(spark), named.child()
+
+
+@pytest.mark.parametrize("text", SIMPLE)
+def test_driver_and_spark_agree(rows, text):
+    jvm, expr = lifted(rows, text)
+    simple = simple_form(jvm, expr)
+    assert simple is not None, f"{text} has no simple form"
+    plan = rows._jdf.queryExecution().analyzed()
+    names = [str(a.exprId().id()) for a in items(plan.output())]
+    import polars as pl
+
+    frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
+    expected = rows.selectExpr(f"{text} AS result").toArrow().column(0)
+
+    found = Values(lambda _: simple).value(Opaque(0, frozenset(), text, expr), frame).to_arrow()
+
+    assert found.to_pylist() == expected.to_pylist()
+    assert found.cast(expected.type, safe=True).equals(pa.concat_arrays(expected.chunks))
+
+
+@pytest.mark.parametrize("text", SPARKS_OWN)
+def test_what_only_spark_can_tell_is_left_to_it(rows, text):
+    jvm, expr = lifted(rows, text)
+
+    assert simple_form(jvm, expr) is None
+
+
+def test_sum_that_does_not_fit_is_left_to_spark(rows):
+    import polars as pl
+
+    from trickle.algebra.expr import Call, Cast, Col, Column
+
+    wide = pl.DataFrame({"1": pl.Series([10**20], dtype=pl.Decimal(38, 2))})
+    product = Call("*", (Col(Column(1, "x", "decimal(38,2)")), Col(Column(1, "x", "decimal(38,2)"))))
+
+    with pytest.raises((NotHereError, pa.ArrowInvalid)):
+        Values(lambda _: None).value(Cast(product, Column(0, "", "decimal(38,4)")), wide)
