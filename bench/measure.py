@@ -94,8 +94,10 @@ class Measurement:
             v.label: partial(v.trickle.create, f"{case.name}_{v.label}", query, mode=v.mode) for v in self.variants
         }
         if self.is_plain_timed:
-            plain = f"{case.name}_{PLAIN}"
-            work[PLAIN] = partial(self.spark.sql, f"CREATE TABLE {plain} USING delta AS {query}")
+            plain, columns = f"{case.name}_{PLAIN}", self.spark.sql(query).columns
+            # A column that is called sum(x) needs its name mapped, in a plain table too.
+            mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if "(" in str(columns) else ""
+            work[PLAIN] = partial(self.spark.sql, f"CREATE TABLE {plain} USING delta {mapped} AS {query}")
         first, *others = work
         for label in [first, *(others if place % 2 else reversed(others))]:
             begun = time.perf_counter()

@@ -105,7 +105,11 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
     """Give a value made of decimals, or one of the few functions that groups are made by."""
     name = jvm.name(expr)
     if name in ("AttributeReference", "Literal"):
-        return _value(jvm, expr)
+        is_null = name == "Literal" and expr.value() is None
+        return Lit(None, Column(0, "", str(expr.dataType().catalogString()))) if is_null else _value(jvm, expr)
+    if name == "DecimalDivideWithOverflowCheck":
+        parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
+        return Cast(Call("/", parts), Column(0, "", str(expr.dataType().catalogString())))
     if name in _ARITHMETIC:
         left, right = items(expr.children())
         if not str(expr.dataType().catalogString()).startswith("decimal("):

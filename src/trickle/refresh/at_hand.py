@@ -203,7 +203,7 @@ class AtHand:
             return numbers.cast(pa.decimal128(38, 0))
         if not pa.types.is_decimal(numbers.type) or numbers.type.scale == 0:
             raise NotHereError
-        if largest(numbers).scaleb(numbers.type.scale) * rows.height >= _BOUND:
+        if largest(numbers) * rows.height >= _BOUND:
             raise NotHereError
         return numbers
 

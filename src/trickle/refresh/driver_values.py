@@ -7,8 +7,10 @@ multiplied (Spark fails on overflow), floating point is not touched at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from functools import reduce
+from itertools import repeat
 from typing import Any, Final
 
 import polars as pl
@@ -19,6 +21,8 @@ from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.catalyst.simple import is_compared
 
 _MOST_DIGITS: Final = 38
+_MOST_QUOTIENTS: Final = 20_000
+_EXACT: Final = Context(prec=_MOST_DIGITS + 1)
 
 Simple = Callable[[Opaque], "Expr | None"]
 """Gives a user's expression in the engine's own, where it has such a form."""
@@ -79,6 +83,12 @@ class Values:
                 return rows.get_column(column_name(column)).to_arrow(compat_level=pl.CompatLevel.oldest())
             case Lit(value, like):
                 return pa.scalar(value, pa.int64() if like is None and isinstance(value, int) else _type_like(like))
+            case Cast(Call("/", (dividend, divisor)), like):
+                return _quotients(self.number(dividend, rows), self.number(divisor, rows), _type(like.type))
+            case Cast(inner, Column(type="double")):
+                return _as_doubles(self.number(inner, rows))
+            case Call("/", (Cast(_, Column(type="double")) as dividend, Cast(_, Column(type="double")) as divisor)):
+                return pc.divide(self.number(dividend, rows), self.number(divisor, rows))
             case Cast(inner, like):
                 return _cast(self.number(inner, rows), _type(like.type))
             case Opaque():
@@ -153,17 +163,14 @@ def _fitting(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _narrowed(values: Any) -> Any:
-    scale = values.type.scale
-    digits = max(len(str(int(largest(values).scaleb(scale)))), scale, 1)
-    return values.cast(pa.decimal128(digits, scale))
+    return values.cast(pa.decimal128(max(len(str(largest(values))), values.type.scale, 1), values.type.scale))
 
 
-def largest(values: Any) -> Decimal:
-    """Give the greatest magnitude among decimals."""
-    if isinstance(values, pa.Scalar):
-        return abs(Decimal(values.as_py() or 0))
-    ends = pc.min_max(values).as_py()
-    return max(abs(Decimal(ends["min"] or 0)), abs(Decimal(ends["max"] or 0)))
+def largest(values: Any) -> int:
+    """Give the greatest magnitude among decimals, in units of their last digit."""
+    ends = (values,) if isinstance(values, pa.Scalar) else pc.min_max(values).values()
+    found = (Decimal(end.as_py() or 0).copy_abs().scaleb(values.type.scale, _EXACT) for end in ends)
+    return int(max(found))
 
 
 def _is_compared(expr: Expr) -> bool:
@@ -191,6 +198,27 @@ def _choose(mask: Any, then: Any, otherwise: Any) -> Any:
     return pc.if_else(mask, then, otherwise)
 
 
+def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
+    """Divide decimals one by one, rounding half up, as Spark does for an average; by zero there is none."""
+    if not pa.types.is_decimal(type_) or len(dividends) > _MOST_QUOTIENTS:
+        raise NotHereError
+    return pa.array(map(_quotient, dividends.to_pylist(), divisors.to_pylist(), repeat(type_.scale)), type_)
+
+
+def _quotient(dividend: Decimal | None, divisor: Decimal | None, scale: int) -> Decimal | None:
+    if dividend is None or not divisor:
+        return None
+    exact = Fraction(dividend) / Fraction(divisor) * 10**scale
+    rounded = (abs(exact.numerator) * 2 + exact.denominator) // (exact.denominator * 2)
+    return Decimal(-rounded if exact < 0 else rounded).scaleb(-scale, _EXACT)
+
+
+def _as_doubles(values: Any) -> Any:
+    if not pa.types.is_integer(values.type):
+        raise NotHereError
+    return values.cast(pa.float64(), safe=False)
+
+
 def _cast(values: Any, type_: pa.DataType) -> Any:
     """Widen a number, or narrow it if it fits."""
     exact = pa.types.is_decimal(type_) or pa.types.is_integer(type_)
@@ -209,6 +237,7 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     "string": pa.large_string(),
     "date": pa.date32(),
     "boolean": pa.bool_(),
+    "double": pa.float64(),
 }
 
 

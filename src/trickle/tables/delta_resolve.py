@@ -10,26 +10,10 @@ from trickle.errors import DefinitionError
 from trickle.tables.delta_lake import DeltaSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_jvm import Jvm
-
-
-def resolve_source(spark: SparkSession, relation: str | Sequence[str] | Jvm) -> DeltaSource:
-    """Give the Delta table that a name (``orders``, ``shop.orders``, ``delta.`/path```) or a plan's leaf stands for.
-
-    Raises:
-        DefinitionError: ``UNSUPPORTED_SOURCE``, it is not a Delta table at its newest version; ``UNKNOWN_SOURCE``,
-            there is none of that name.
-    """
-    leaf = relation
-    if isinstance(relation, str):
-        leaf = _leaf_of_name(spark, relation)
-    elif isinstance(relation, list | tuple):
-        leaf = _leaf_of_name(spark, ".".join("`" + part.replace("`", "``") + "`" for part in relation))
-    return source_of_leaf(spark, leaf)
 
 
 def source_of_leaf(spark: SparkSession, leaf: Jvm) -> DeltaSource:
