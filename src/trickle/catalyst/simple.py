@@ -42,6 +42,8 @@ class _NotSimpleError(Exception):
 def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
     """Give an expression in the engine's own, None if it has no such form."""
     try:
+        if jvm.name(expr) == "SortOrder":
+            return _order(jvm, expr)
         is_condition = str(expr.dataType().catalogString()) == "boolean"
         return _condition(jvm, expr) if is_condition else _number(jvm, expr)
     except _NotSimpleError:
@@ -107,6 +109,8 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
     if name in ("AttributeReference", "Literal"):
         is_null = name == "Literal" and expr.value() is None
         return Lit(None, Column(0, "", str(expr.dataType().catalogString()))) if is_null else _value(jvm, expr)
+    if name == "AggregateExpression":
+        return _aggregate(jvm, expr)
     if name == "DecimalDivideWithOverflowCheck":
         parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
         return Cast(Call("/", parts), Column(0, "", str(expr.dataType().catalogString())))
@@ -136,6 +140,38 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
             raise _NotSimpleError
         return Call("substring", (text, start, length))
     raise _NotSimpleError
+
+
+def _aggregate(jvm: Jvm, expr: Any) -> Expr:
+    """Give an aggregate function: counts, exact sums and averages, least and greatest values."""
+    function, filter_ = expr.aggregateFunction(), expr.filter()
+    where = _condition(jvm, filter_.get()) if filter_.isDefined() else None
+    children, distinct = list(items(function.children())), bool(expr.isDistinct())
+    name, type_ = jvm.name(function), Column(0, "", str(function.dataType().catalogString()))
+    if len(children) != 1 or (distinct and name != "Count"):
+        raise _NotSimpleError
+    if name == "Count":
+        # Of a constant only its being there counts.
+        is_constant = jvm.name(children[0]) == "Literal" and children[0].value() is not None
+        return Call("count", (Lit(1) if is_constant else _number(jvm, children[0]),), distinct, where)
+    value = _number(jvm, children[0])
+    if name in ("Min", "Max"):
+        return Call(name.lower(), (value,), where=where)
+    if name == "Sum" and str(function.evalContext().evalMode().toString()) != "TRY":
+        return Cast(Call("sum", (value,), where=where), type_)
+    if name == "Average" and str(function.evalMode().toString()) != "TRY":
+        if str(children[0].dataType().catalogString()) in _INTEGER_DIGITS:
+            return Call("avg", (value,), where=where)
+        total, count = Call("sum", (value,), where=where), Call("count", (value,), where=where)
+        return Cast(Call("/", (total, Cast(count, Column(0, "", "decimal(20,0)")))), type_)
+    raise _NotSimpleError
+
+
+def _order(jvm: Jvm, expr: Any) -> Expr:
+    """Give one part of an ORDER BY: the value, whether it descends, whether NULLs are last."""
+    descending = jvm.name(expr.direction()) == "Descending$"
+    nulls_last = jvm.name(expr.nullOrdering()) == "NullsLast$"
+    return Call("order", (_column(jvm, expr.child()), Lit(descending), Lit(nulls_last)))
 
 
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:

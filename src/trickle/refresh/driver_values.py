@@ -58,7 +58,7 @@ class Values:
                     raise NotHereError
                 return _TESTS[name](*map(_operand, args))
             case Opaque():
-                return self.condition(self._look_into(expr))
+                return self.condition(self.look_into(expr))
         raise NotHereError
 
     def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
@@ -66,7 +66,7 @@ class Values:
         if isinstance(expr, Col):
             return rows.get_column(column_name(expr.column))
         if isinstance(expr, Opaque):
-            return self.value(self._look_into(expr), rows, like)
+            return self.value(self.look_into(expr), rows, like)
         if isinstance(expr, Call) and (expr.name in _LOGIC or expr.name in _TESTS):
             return rows.select(self.condition(expr)).to_series()
         found = self.number(expr, rows)
@@ -92,7 +92,7 @@ class Values:
             case Cast(inner, like):
                 return _cast(self.number(inner, rows), _type(like.type))
             case Opaque():
-                return self.number(self._look_into(expr), rows)
+                return self.number(self.look_into(expr), rows)
             case Call("if", (condition, then, otherwise)):
                 return _choose(self.mask(condition, rows), self.number(then, rows), self.number(otherwise, rows))
             case Call("coalesce", (first, Cast() as default)):
@@ -117,7 +117,8 @@ class Values:
             raise NotHereError
         return made.fill_null(value=False).to_arrow()
 
-    def _look_into(self, expr: Opaque) -> Expr:
+    def look_into(self, expr: Opaque) -> Expr:
+        """Give a user's expression in the engine's own."""
         simple = self._simple(expr)
         if simple is None:
             raise NotHereError

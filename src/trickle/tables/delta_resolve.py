@@ -10,7 +10,6 @@ from trickle.errors import DefinitionError
 from trickle.tables.delta_lake import DeltaSource
 
 if TYPE_CHECKING:
-
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_jvm import Jvm
