@@ -234,7 +234,8 @@ def _lift_aggregate(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
     named = list(items(node.aggregateExpressions()))
     grouping = list(items(node.groupingExpressions()))
-    if not lift.jvm.contains(node, "PLAN_EXPRESSION"):
+    # Of its own expressions: the node's bits tell of subqueries anywhere below too.
+    if not any(lift.jvm.contains(e, "PLAN_EXPRESSION") for e in named + grouping):
         return replace(_aggregate(lift, grouping, named, child), sums=additive_form(lift, node))
     if not grouping:
         return _lift_global_aggregate_with_subqueries(lift, named, child)

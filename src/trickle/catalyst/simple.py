@@ -70,14 +70,12 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
         return Call(_TEXT[name], (left, right))
     if name in ("In", "InSet"):
         (value, *_) = items(expr.children())
-        column = _column(jvm, value)
-        if not isinstance(column, Col):
-            raise _NotSimpleError
+        tested, type_ = _value(jvm, value), str(value.dataType().catalogString())
         if name == "In":
             wanted = tuple(_literal(jvm, one) for one in items(expr.list()))
         else:
-            wanted = tuple(_constant(one, column.column.type) for one in items(expr.hset().toSeq()))
-        return Call("in", (column, *wanted))
+            wanted = tuple(_constant(one, type_) for one in items(expr.hset().toSeq()))
+        return Call("in", (tested, *wanted))
     if name == "Like":
         column, pattern = _column(jvm, expr.left()), _literal(jvm, expr.right())
         if str(expr.escapeChar()) != "\\" or "\\" in str(pattern.value):
@@ -219,10 +217,15 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
 
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
-    """Give a column or a constant that can be compared."""
+    """Give a value that can be compared."""
     if not is_compared(str(expr.dataType().catalogString())):
         raise _NotSimpleError
-    return _literal(jvm, expr) if jvm.name(expr) == "Literal" else _column(jvm, expr)
+    match jvm.name(expr):
+        case "Literal":
+            return _literal(jvm, expr)
+        case "AttributeReference":
+            return _column(jvm, expr)
+    return _number(jvm, expr)
 
 
 def _column(jvm: Jvm, expr: Any) -> Expr:

@@ -99,7 +99,7 @@ class AtHand:
             case Project():
                 return self._project(plan, self._rows(plan.child))
             case Filter():
-                return self._rows(plan.child).filter(self._values.condition(plan.condition))
+                return self._values.passing((plan.condition,), self._rows(plan.child))
             case Join():
                 return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
             case Union():

@@ -57,7 +57,6 @@ def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, values: Values
 
 def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.DataFrame:
     """Give the pairs that meet all conditions."""
-    conditions = [values.condition(r) for r in join.residual]
     if join.keys:
         options = _keys(join, left, right)
         ours, theirs = options["left_on"], options["right_on"]
@@ -67,7 +66,7 @@ def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) 
     else:
         _check_few(left.height * right.height)
         pairs = left.join(right, how="cross")
-    return pairs.filter(conditions) if conditions else pairs
+    return values.passing(join.residual, pairs)
 
 
 def _check_few(pairs: int) -> None:

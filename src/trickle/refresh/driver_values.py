@@ -6,7 +6,7 @@ multiplied (Spark fails on overflow), floating point is not touched at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import reduce
@@ -44,22 +44,42 @@ class Values:
         """Start with a way to look into users' expressions."""
         self._simple = simple
 
-    def condition(self, expr: Expr) -> pl.Expr:
-        """Give a condition for polars."""
+    def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
+        """Give a condition's value for each row as an Arrow array: true, false or unknown."""
         match expr:
-            case Col(column):
-                return pl.col(column_name(column))
-            case Lit(bool() as value):
-                return pl.lit(value)
-            case Call(name, args, distinct=False, where=None) if name in _LOGIC:
-                return _LOGIC[name](*(self.condition(a) for a in args))
-            case Call(name, args, distinct=False, where=None) if name in _TESTS:
-                if name in _COMPARISONS and not all(_is_compared(a) for a in args):
-                    raise NotHereError
-                return _TESTS[name](*map(_operand, args))
             case Opaque():
-                return self.condition(self.look_into(expr))
+                return self.truth(self.look_into(expr), rows)
+            case Col():
+                return self.number(expr, rows)
+            case Lit(bool() as value):
+                return pa.repeat(pa.scalar(value), rows.height)
+            case Call(name, args, distinct=False, where=None) if name in _LOGIC:
+                return _LOGIC[name](*(self.truth(a, rows) for a in args))
+            case Call(name, args, distinct=False, where=None) if name in _TESTS:
+                if all(isinstance(a, Col | Lit) for a in args):
+                    return self._test(name, args, rows)
+                return self._compare(name, [self.number(a, rows) for a in args], rows)
         raise NotHereError
+
+    def _test(self, name: str, args: tuple[Expr, ...], rows: pl.DataFrame) -> Any:
+        if name in _COMPARISONS and not all(_is_compared(a) for a in args):
+            raise NotHereError
+        found = rows.with_columns(_TESTS[name](*map(_operand, args)).alias("is_true"))
+        return found.get_column("is_true").to_arrow()
+
+    def _compare(self, name: str, values: list[Any], rows: pl.DataFrame) -> Any:
+        """Compare computed values: decimals with decimals, else of one type."""
+        first = values[0].type
+        if name not in _COMPARED or not all(v.type == first or _are_decimals(first, v.type) for v in values):
+            raise NotHereError
+        found = _COMPARED[name](*values)
+        return pa.repeat(found, rows.height) if isinstance(found, pa.Scalar) else found
+
+    def passing(self, conditions: Sequence[Expr], rows: pl.DataFrame) -> pl.DataFrame:
+        """Give the rows for which all conditions are true."""
+        for condition in conditions:
+            rows = rows.filter(pl.Series(pl.from_arrow(self.mask(condition, rows))))
+        return rows
 
     def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
         """Give the value of an expression for each row; a decimal of the width that ``like`` says."""
@@ -68,7 +88,7 @@ class Values:
         if isinstance(expr, Opaque):
             return self.value(self.look_into(expr), rows, like)
         if isinstance(expr, Call) and (expr.name in _LOGIC or expr.name in _TESTS):
-            return rows.select(self.condition(expr)).to_series()
+            return pl.Series(pl.from_arrow(self.truth(expr, rows)))
         found = self.number(expr, rows)
         if isinstance(found, pa.Scalar):
             found = pa.repeat(found, rows.height)
@@ -82,7 +102,7 @@ class Values:
             case Col(column):
                 return rows.get_column(column_name(column)).to_arrow(compat_level=pl.CompatLevel.oldest())
             case Lit(value, like):
-                return pa.scalar(value, pa.int64() if like is None and isinstance(value, int) else _type_like(like))
+                return pa.scalar(value, _type(like.type) if like is not None else _LITERALS.get(type(value)))
             case Cast(Call("/", (dividend, divisor)), like):
                 return _quotients(self.number(dividend, rows), self.number(divisor, rows), _type(like.type))
             case Cast(inner, Column(type="double")):
@@ -112,10 +132,7 @@ class Values:
 
     def mask(self, condition: Expr, rows: pl.DataFrame) -> Any:
         """Tell of each row whether a condition is true; unknown is not."""
-        made = rows.lazy().select(self.condition(condition).alias("is_true")).collect().to_series()
-        if len(made) != rows.height:
-            raise NotHereError
-        return made.fill_null(value=False).to_arrow()
+        return pc.fill_null(self.truth(condition, rows), fill_value=False)
 
     def look_into(self, expr: Opaque) -> Expr:
         """Give a user's expression in the engine's own."""
@@ -125,11 +142,7 @@ class Values:
         return simple
 
 
-_LOGIC: Final[Mapping[str, Callable[..., pl.Expr]]] = {
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "!": lambda a: ~a,
-}
+_LOGIC: Final[Mapping[str, Callable[..., Any]]] = {"and": pc.and_kleene, "or": pc.or_kleene, "!": pc.invert}
 _COMPARISONS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
     "=": lambda a, b: a == b,
     "<=>": lambda a, b: a.eq_missing(b),
@@ -147,6 +160,14 @@ _TESTS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
     "endswith": lambda a, b: a.str.ends_with(b),
     "contains": lambda a, b: a.str.contains(b, literal=True),
     "rlike": lambda a, b: a.str.contains(b),
+}
+_COMPARED: Final[Mapping[str, Callable[..., Any]]] = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+    "in": lambda a, *values: reduce(pc.or_kleene, (pc.equal(a, v) for v in values)),
 }
 _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
     "+": pc.add,
@@ -172,6 +193,10 @@ def largest(values: Any) -> int:
     ends = (values,) if isinstance(values, pa.Scalar) else pc.min_max(values).values()
     found = (Decimal(end.as_py() or 0).copy_abs().scaleb(values.type.scale, _EXACT) for end in ends)
     return int(max(found))
+
+
+def _are_decimals(left: pa.DataType, right: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(left) and pa.types.is_decimal(right))
 
 
 def _is_compared(expr: Expr) -> bool:
@@ -251,8 +276,7 @@ def _type(name: str) -> pa.DataType:
     return _TYPES[name]
 
 
-def _type_like(like: Column | None) -> pa.DataType | None:
-    return None if like is None else _type(like.type)
+_LITERALS: Final[Mapping[type, pa.DataType]] = {int: pa.int64(), str: pa.large_string()}
 
 
 def _dtype(like: Column | None) -> Any:

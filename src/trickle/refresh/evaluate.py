@@ -83,6 +83,7 @@ class Evaluation:
     at_hand: bool = False
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _rows_found: int = 0
+    _wholes: dict[tuple[str, str, tuple[str, ...]], pa.Table | None] = field(default_factory=dict)
     _shared: dict[str, Rows] = field(default_factory=dict)
     _kept: list[DataFrame] = field(default_factory=list)
 
@@ -186,11 +187,20 @@ class Evaluation:
 
     def _table_of(self, leaf: Plan) -> pa.Table | None:
         """Give the rows of a leaf as an Arrow table, None if they are not in the driver."""
+        if isinstance(leaf, Scan) and leaf.at != "change":
+            return self._whole(leaf)
         if isinstance(leaf, Scan):
-            return self._arrow(self.changes[leaf.source]) if leaf.at == "change" else None
+            return self._arrow(self.changes[leaf.source])
         if isinstance(leaf, LoopRef):
             return self._arrow(self.loops[leaf.loop]) if leaf.at == "change" else None
         return self._arrow(self._shared[getattr(leaf, "name", "")])
+
+    def _whole(self, scan: Scan) -> pa.Table | None:
+        """Give all rows of a small source, None if it is not small."""
+        key = scan.source, scan.at, tuple(c.name for c in scan.base)
+        if key not in self._wholes:
+            self._wholes[key] = None if self.find is None else self.find(scan, {})
+        return self._wholes[key]
 
     def _arrow(self, rows: Rows) -> pa.Table | None:
         """Give rows as an Arrow table, None if they are not in the driver."""

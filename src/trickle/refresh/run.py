@@ -437,7 +437,8 @@ class Refresh:
     ) -> pa.Table | None:
         """Find a source's rows by keys; None if they are to be read from its snapshot."""
         if scan.source == SELF:
-            return None
+            rows = None if keys else self.target.small_rows()
+            return None if rows is None else rows.rename_columns([c.name for c in scan.base])
         version = (old if scan.at == "old" else new)[scan.source].version
         return self.sources[scan.source].find(version, tuple(c.name for c in scan.base), keys)
 

@@ -99,7 +99,8 @@ class SourceTable(Protocol):
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows at a version whose value of each column in ``keys`` is one of these, as an Arrow table.
 
-        None if they may be too many for the driver, or only Spark can find them. NULL is never found.
+        Without keys: all rows, if the table is small. None if they may be too many for the driver, or only Spark can
+        find them. NULL is never found by a key.
         """
         ...
 
@@ -150,6 +151,10 @@ class TargetTable(Protocol):
 
     def frame(self) -> DataFrame:
         """Give the rows at the newest version."""
+        ...
+
+    def small_rows(self) -> pa.Table | None:
+        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
         ...
 
     def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:

@@ -33,6 +33,9 @@ _MOST_FILES: Final = 1000
 _MOST_BYTES: Final = 4 * 1024**3
 """Of files to look into; more of them are quicker read by all machines of a cluster."""
 
+_MOST_WHOLE: Final = 50_000
+"""Rows of a table that is read whole into the driver."""
+
 _KEPT_LISTS: Final = 3
 _UNASKED: Final = -1
 
@@ -75,10 +78,13 @@ class PlainFiles:
         return files if is_plain else []
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows at a version that have some keys; None if they may be many, or only Spark can find them."""
+        """Give the rows at a version that have some keys, without any all of a small table's.
+
+        None if they may be many, or only Spark can find them.
+        """
         files = self._plain_files(version)
         fields = self._fields(version, columns)
-        if not files or fields is None or self._foreseen(version, keys) > MOST_FOUND:
+        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else _MOST_WHOLE):
             return None
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
         if sum(file.size for file in near) > _MOST_BYTES:
@@ -97,7 +103,7 @@ class PlainFiles:
         """Give how many rows some keys may have, as far as the log tells: a value like any other."""
         rows = self.count(version) or 0
         domains = ((len(values), self.domain(version, name)) for name, values in keys.items())
-        return rows * min((some / all_ for some, all_ in domains if all_), default=0)
+        return rows * min((some / all_ for some, all_ in domains if all_), default=0 if keys else 1)
 
     def count(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not tell."""

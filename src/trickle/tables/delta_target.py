@@ -29,6 +29,7 @@ from trickle.tables.driver_lane import DriverLane
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.contract import Lane
@@ -95,6 +96,14 @@ class DeltaTarget:
         version = self.log.head()
         plain = PlainFiles(self.spark, self.log).frame(version) if self.driver is not None else None
         return self.handle.relation(version) if plain is None else plain
+
+    def small_rows(self) -> pa.Table | None:
+        """Give the rows at the newest version, read in the driver; None if Spark must read them."""
+        if self.driver is None:
+            return None
+        version = self.log.head()
+        columns = [field["name"] for field in json.loads(self.log.metadata(version)["schemaString"])["fields"]]
+        return PlainFiles(self.spark, self.log).find(version, columns, {})
 
     def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
         """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""

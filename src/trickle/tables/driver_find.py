@@ -50,7 +50,12 @@ class Finder:
         try:
             texts = [str(path) for path in paths]
             scan = pl.scan_parquet(texts, glob=False, extra_columns="ignore", hive_partitioning=False)
-            found = scan.filter(pl.all_horizontal(is_wanted)).select(names).head(MOST_FOUND + 1).collect()
+            found = (
+                (scan.filter(pl.all_horizontal(is_wanted)) if is_wanted else scan)
+                .select(names)
+                .head(MOST_FOUND + 1)
+                .collect()
+            )
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
         if found.height > MOST_FOUND:

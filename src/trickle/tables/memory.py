@@ -193,6 +193,10 @@ class MemoryTarget:
         """Give the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
+    def small_rows(self) -> pa.Table:
+        """Give the rows as an Arrow table."""
+        return arrow_table(self._rows, self.schema)
+
     def state(self) -> TargetState:
         """Read where the table stands."""
         return TargetState(self._version, self._record, self._record_version, self._foreign)
