@@ -46,7 +46,7 @@ def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
             return _order(jvm, expr)
         is_condition = str(expr.dataType().catalogString()) == "boolean"
         return _condition(jvm, expr) if is_condition else _number(jvm, expr)
-    except _NotSimpleError:
+    except (_NotSimpleError, OverflowError):  # a date after the year 9999, for one
         return None
 
 

@@ -88,7 +88,8 @@ class AtHand:
             except (pl.exceptions.PolarsError, pa.ArrowException) as error:
                 raise NotHereError from error
         known = self._frames[id(plan)]
-        if known is None:
+        # A frame without columns would not know how many rows it has.
+        if known is None or not known.width:
             raise NotHereError
         return known
 
@@ -162,11 +163,8 @@ def _has_work(plan: Plan) -> bool:
 
 def _repeat(rows: pl.DataFrame) -> pl.DataFrame:
     weight = pl.col(column_name(WEIGHT))
-    signs = rows.select(weight).to_series()
-    if signs.is_empty() or int(signs.abs().max() or 0) <= 1:  # type: ignore[arg-type]
-        return rows
     copies = rows.with_columns(weight.sign(), pl.int_ranges(0, weight.abs()).alias("copy"))
-    return copies.explode("copy").drop("copy")
+    return copies.filter(weight != 0).explode("copy").drop("copy")
 
 
 # -- Arrow
