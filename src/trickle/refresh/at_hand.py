@@ -58,17 +58,17 @@ class AtHand:
         self._values = Values(simple)
         self._keep = keep
         self._frames: dict[int, pl.DataFrame | None] = {}
-        self._done: dict[int, Plan] = {}
+        # Memos go by identity; every plan asked about is kept with its answer, so that no later one is given its id.
+        self._done: dict[int, tuple[Plan, Plan]] = {}
 
     def visit(self, plan: Plan, *, whole: bool = True) -> Plan:
         """Put results in the place of the largest parts that can be computed here.
 
         A part without a join or a union saves Spark nothing, unless it is the whole.
         """
-        done = self._done.get(id(plan))
-        if done is None:
-            done = self._done[id(plan)] = self._visit(plan, whole=whole)
-        return done
+        if id(plan) not in self._done:
+            self._done[id(plan)] = plan, self._visit(plan, whole=whole)
+        return self._done[id(plan)][1]
 
     def _visit(self, plan: Plan, *, whole: bool) -> Plan:
         if _is_leaf(plan) or isinstance(plan, Loop):

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
-from fractions import Fraction
 from functools import reduce
-from itertools import repeat
 from typing import Any, Final
 
 import polars as pl
@@ -21,7 +19,7 @@ from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.catalyst.simple import is_compared
 
 _MOST_DIGITS: Final = 38
-_MOST_QUOTIENTS: Final = 20_000
+_MOST_QUOTIENTS: Final = 100_000
 _EXACT: Final = Context(prec=_MOST_DIGITS + 1)
 
 Simple = Callable[[Opaque], "Expr | None"]
@@ -228,15 +226,22 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
     """Divide decimals one by one, rounding half up, as Spark does for an average; by zero there is none."""
     if not pa.types.is_decimal(type_) or len(dividends) > _MOST_QUOTIENTS:
         raise NotHereError
-    return pa.array(map(_quotient, dividends.to_pylist(), divisors.to_pylist(), repeat(type_.scale)), type_)
+    # In units of the last digits: dividend / divisor = quotient * up / down.
+    shift = type_.scale + divisors.type.scale - dividends.type.scale
+    up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
+    pairs = zip(_units(dividends), _units(divisors), strict=True)
+    made = [None if a is None or not b else _half_up(a * up, b * down) for a, b in pairs]
+    return pa.array([None if m is None else Decimal(m).scaleb(-type_.scale, _EXACT) for m in made], type_)
 
 
-def _quotient(dividend: Decimal | None, divisor: Decimal | None, scale: int) -> Decimal | None:
-    if dividend is None or not divisor:
-        return None
-    exact = Fraction(dividend) / Fraction(divisor) * 10**scale
-    rounded = (abs(exact.numerator) * 2 + exact.denominator) // (exact.denominator * 2)
-    return Decimal(-rounded if exact < 0 else rounded).scaleb(-scale, _EXACT)
+def _units(values: Any) -> list[int | None]:
+    scale = values.type.scale
+    return [None if v is None else int(v.scaleb(scale, _EXACT)) for v in values.to_pylist()]
+
+
+def _half_up(dividend: int, divisor: int) -> int:
+    rounded = (2 * abs(dividend) + abs(divisor)) // (2 * abs(divisor))
+    return rounded if (dividend < 0) == (divisor < 0) else -rounded
 
 
 def _as_doubles(values: Any) -> Any:

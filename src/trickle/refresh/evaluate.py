@@ -147,11 +147,12 @@ class Evaluation:
 
     def _reached(self, plan: Plan) -> Plan:
         """Find the rows of big tables that a plan can reach, and compute what is at hand."""
-        if self.local and self.find is not None:
-            plan = Reach(self._keys_of, self._found).visit(plan)
-        if self.local and self.at_hand:
-            plan = AtHand(self._table_of, self._simple, self._keep).visit(plan)
-        return plan
+        if not self.local:
+            return plan
+        compute = AtHand(self._table_of, self._simple, self._keep).visit if self.at_hand else _as_it_is
+        if self.find is not None:
+            plan = Reach(self._keys_of, self._found, compute).visit(plan)
+        return compute(plan)
 
     def _lowered(self, plan: Plan) -> DataFrame:
         if self.local and self.ranges:
@@ -240,6 +241,10 @@ class Evaluation:
             return self.snapshot(node)
         message = f"no rows are known for {node}"
         raise TypeError(message)
+
+
+def _as_it_is(plan: Plan) -> Plan:
+    return plan
 
 
 def _is_at_hand(plan: Plan) -> bool:

@@ -81,10 +81,17 @@ AtScan = Callable[[Scan, Wanted], Plan]
 class Reach:
     """One walk over a plan."""
 
-    def __init__(self, keys_of: KeysOf, at_scan: AtScan) -> None:
-        """Start with what is at hand, and what to put in the place of a scan."""
+    def __init__(self, keys_of: KeysOf, at_scan: AtScan, settle: Callable[[Plan], Plan] = lambda plan: plan) -> None:
+        """Start.
+
+        Args:
+            keys_of: Gives the values of a column of a result at hand.
+            at_scan: Gives what to put in the place of a scan.
+            settle: Computes a part that gives keys, if it can be at once: fewer rows have fewer keys.
+        """
         self._keys_of = keys_of
         self._at_scan = at_scan
+        self._settle = settle
 
     def visit(self, plan: Plan, wanted: Wanted | None = None) -> Plan:
         """Rebuild a plan of whose rows only those with the wanted values matter."""
@@ -129,7 +136,7 @@ class Reach:
         # Rows of a padded or probed side decide over rows of the other one: conditions from above say nothing of them.
         probes = isinstance(join, SemiJoin) and from_right
         both = isinstance(join, InnerJoin)
-        first = self.visit(first, {} if probes or kind == "full" else wanted)
+        first = self._settle(self.visit(first, {} if probes or kind == "full" else wanted))
         found: dict[int, Keys] = dict(wanted) if both or probes else {}
         if kind != "full":
             for key in join.keys:
