@@ -124,8 +124,9 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
             raise _NotSimpleError
         return Cast(made, Column(0, "", str(expr.dataType().catalogString())))
     if name == "Cast":
-        (digits, scale), (before, old_scale) = _digits(expr), _digits(expr.child())
-        if scale < old_scale or digits - scale < before - old_scale:
+        # A value that does not fit is found out when it is cast, and left to Spark.
+        (_, scale), (_, old_scale) = _digits(expr), _digits(expr.child())
+        if scale < old_scale or not str(expr.dataType().catalogString()).startswith("decimal("):
             raise _NotSimpleError
         return Cast(_number(jvm, expr.child()), Column(0, "", str(expr.dataType().catalogString())))
     if name in ("If", "CaseWhen"):
