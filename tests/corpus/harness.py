@@ -27,7 +27,7 @@ from trickle.session import WAREHOUSE_CONF
 from trickle.tables.rows import arrow_table, as_schema, local_frame
 from trickle.testing.lab import Lab
 
-from .rounds import Change, Round, apply, generate, initial_state
+from .rounds import Change, Round, apply, generate, in_pairs, initial_state
 from .tables import TABLES
 
 if TYPE_CHECKING:
@@ -211,9 +211,9 @@ def frame_of(spark: SparkSession, table: str, rows: Sequence[Row]) -> DataFrame:
 class Recompute:
     """A case's query on plain Spark. What one form of a case was compared with is kept for its other forms."""
 
-    _known: ClassVar[dict[str, list[list[Row]]]] = {}
+    _known: ClassVar[dict[tuple[str, bool], list[list[Row]]]] = {}
 
-    def __init__(self, spark: SparkSession, case: Case) -> None:
+    def __init__(self, spark: SparkSession, case: Case, *, pairs: bool = False) -> None:
         """Start with the case's first rows."""
         self._parent = spark
         self.case = case
@@ -221,7 +221,7 @@ class Recompute:
         self._stale = set(case.tables)
         # Statements change more than the rows.
         changes_only = not any(round_.statements for round_ in case.rounds or ())
-        self._answers = self._known.setdefault(case.title, []) if changes_only else []
+        self._answers = self._known.setdefault((case.title, pairs), []) if changes_only else []
         self._asked = 0
 
     @cached_property
@@ -262,12 +262,14 @@ def run_case(
     *,
     optimised: bool,
     make: Callable[..., Maintained] = maintain,
+    pairs: bool = False,
 ) -> None:
-    """Run all rounds of a case, comparing after each."""
+    """Run all rounds of a case, or two at a time, comparing after each."""
     maintained = make(spark, case, optimised=optimised)
-    plain = Recompute(spark, case)
+    plain = Recompute(spark, case, pairs=pairs)
     _compare(maintained, plain, case, "the first rows")
-    for round_ in case.rounds if case.rounds is not None else generate(case.tables):
+    rounds = case.rounds if case.rounds is not None else generate(case.tables)
+    for round_ in in_pairs(rounds) if pairs else rounds:
         if round_.statements and not maintained.is_stored:
             return
         _change(maintained, plain, round_, spark)

@@ -60,6 +60,24 @@ def step(title: str, **changes: tuple[Iterable[Row], Iterable[Row]]) -> Round:
     return Round(title, (commit,))
 
 
+def in_pairs(rounds: Iterable[Round]) -> Iterator[Round]:
+    """Give rounds two at a time, as several commits between refreshes; what must be seen alone stays alone."""
+    waiting: Round | None = None
+    for one in rounds:
+        is_plain = one.mode == "differential" and not one.statements and one.fails is None
+        if waiting is not None and is_plain:
+            yield Round(f"{waiting.title}, {one.title}", (*waiting.commits, *one.commits))
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = one if is_plain else None
+        if not is_plain:
+            yield one
+    if waiting is not None:
+        yield waiting
+
+
 def apply(state: dict[str, list[Row]], commit: Mapping[str, Change]) -> None:
     """Change table contents in place by one commit."""
     for name, change in commit.items():

@@ -82,8 +82,11 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
             raise _NotSimpleError
         parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern.value))
         return Call("rlike", (column, Lit(f"(?s)^(?:{''.join(parts)})$")))
-    if name in ("AttributeReference", "Literal") and str(expr.dataType().catalogString()) == "boolean":
-        return _column(jvm, expr) if name == "AttributeReference" else Lit(bool(expr.value()))
+    if name == "AttributeReference" and str(expr.dataType().catalogString()) == "boolean":
+        return _column(jvm, expr)
+    if name == "Literal" and str(expr.dataType().catalogString()) == "boolean":
+        value = expr.value()
+        return Lit(None, Column(0, "", "boolean")) if value is None else Lit(bool(value))
     raise _NotSimpleError
 
 
@@ -92,8 +95,8 @@ def _is_null(name: str, value: Expr) -> Expr:
     match value:
         case Col():
             return Call(name, (value,))
-        case Lit():
-            return Lit(name == "isnotnull")
+        case Lit(constant):
+            return Lit((constant is None) == (name == "isnull"))
         case Cast(inner):
             return _is_null(name, inner)
         case Call(_, (left, right)):

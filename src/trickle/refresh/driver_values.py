@@ -49,8 +49,8 @@ class Values:
                 return self.truth(self.look_into(expr), rows)
             case Col():
                 return self.number(expr, rows)
-            case Lit(bool() as value):
-                return pa.repeat(pa.scalar(value), rows.height)
+            case Lit(bool() | None as value):
+                return pa.repeat(pa.scalar(value, pa.bool_()), rows.height)
             case Call(name, args, distinct=False, where=None) if name in _LOGIC:
                 return _LOGIC[name](*(self.truth(a, rows) for a in args))
             case Call(name, args, distinct=False, where=None) if name in _TESTS:
