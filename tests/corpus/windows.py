@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .aggregates import SESSIONS
 from .case import Case, Way, case
 from .user_aggregates import register_pandas_aggregates
 
@@ -402,5 +403,13 @@ CASES: tuple[Case, ...] = (
         UNION ALL SELECT k, dense_rank() OVER (PARTITION BY k ORDER BY v) FROM bag_b
         """,
         PARTITIONS,
+    ),
+    case(
+        "session windows of rows at the same time",
+        """
+        SELECT who, session_window.start AS since, session_window.end AS until, count(*) AS n
+        FROM (SELECT who, date_trunc('HOUR', at) AS at FROM events) GROUP BY who, session_window(at, '1 hour')
+        """,
+        SESSIONS,
     ),
 )

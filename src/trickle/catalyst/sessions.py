@@ -63,7 +63,8 @@ def _rewritten(jvm: Jvm, aggregate: Any) -> Any:
     by_time = Over.partitionBy(*partition).orderBy(start)
     reached = fn.max(end).over(by_time.rowsBetween(Over.unboundedPreceding, -1))
     begins = fn.when(fn.col("reached").isNull() | (start > fn.col("reached")), 1).otherwise(0)
-    number = fn.sum(begins).over(by_time.rowsBetween(Over.unboundedPreceding, Over.currentRow))
+    # With its peers: of rows that start together only one begins a session, and which one is left open.
+    number = fn.sum(begins).over(by_time.rangeBetween(Over.unboundedPreceding, Over.currentRow))
     together = Over.partitionBy(*partition, "number")
     merged = fn.struct(fn.min(start).over(together).alias("start"), fn.max(end).over(together).alias("end"))
     frame = jvm.frame(with_keys).toDF(*names)
