@@ -36,6 +36,7 @@ _LIMIT = Way("any rows may be taken", "add ORDER BY")
 _STREAM = Way("a streaming source has no versions to compare", "write it to a table, and read that")
 _FILES = Way("a source without versions cannot tell what changed", "use a versioned table")
 _COMPARE = Way("rows with such a value cannot be compared, so none can be taken back", "use map_entries, or to_json")
+_TASKS = Way("the function sees the rows of a task, whose borders mean nothing", "say PARTITION BY")
 _BATCHES = Way(
     "the function sees whole batches, whose borders mean nothing", "use applyInPandas by group, or a scalar UDF"
 )
@@ -197,7 +198,14 @@ CASES: tuple[Case, ...] = (
     _refused(
         "Python UDTF with a TABLE argument and no partitions",
         "SELECT k, lowest, highest FROM spread(TABLE(SELECT k, v FROM bag_a))",
-        Way("the function sees the rows of a task, whose borders mean nothing", "say PARTITION BY"),
+        _TASKS,
+        "TABLE_ARGUMENT",
+        register=register_table_functions,
+    ),
+    _refused(
+        "Python UDTF with a TABLE argument and a hint for several tasks",
+        "SELECT k, lowest, highest FROM spread(TABLE(SELECT /*+ REPARTITION(3) */ k, v FROM bag_a))",
+        _TASKS,
         "TABLE_ARGUMENT",
         register=register_table_functions,
     ),

@@ -37,7 +37,7 @@ def lift_group_map(lift: Lift, node: Any) -> Plan:
     keys: list[tuple[Expr, ...]] = []
     below: list[tuple[Any, ...]] = []
     for child, width in zip(inputs, key_widths(node), strict=True):
-        if width and lift.jvm.name(child) == "Project":
+        if width and lift.jvm.name(child) == "Project" and not _has_subquery(lift, child):
             below.append((child,))
             keys.append(tuple(lift.output(n).expr for n in list(items(child.projectList()))[:width]))
         else:
@@ -47,6 +47,10 @@ def lift_group_map(lift: Lift, node: Any) -> Plan:
     label = f"{lift.jvm.name(node)} {node.functionExpr().name()}"
     made = lift.columns(node.output())
     return GroupMap(tuple(keys), children, made, label, Grouped(node, tuple(below)))
+
+
+def _has_subquery(lift: Lift, project: Any) -> bool:
+    return any(lift.jvm.contains(n, "PLAN_EXPRESSION") for n in items(project.projectList()))
 
 
 def key_widths(node: Any) -> list[int]:
@@ -69,18 +73,17 @@ def lift_udtf(lift: Lift, node: Any) -> Plan:
 
 
 _BETWEEN: Final = frozenset({"Project", "Sort"})
-_DIVISIONS: Final = frozenset({"RepartitionByExpression", "Repartition"})
 
 
 def _over_partitions(lift: Lift, node: Any) -> Plan:
     """Lift a function of a table in partitions: Spark brings each one's rows together below it, sorted by its key."""
-    nodes = _down_to_division(lift, node.child())
+    by_key = node.udtf().pythonUDTFPartitionColumnIndexes().isDefined()
+    nodes = _down_to_division(lift, node.child(), by_key=by_key)
     if not nodes or node.requiredChildOutput().nonEmpty():
         text = f"{node.udtf().name()}() takes a whole table whose rows come in no known groups."
         lift.obstacle("TABLE_ARGUMENT", text, "Say PARTITION BY or WITH SINGLE PARTITION, or use mode='full'.")
         return lift.plan(node.child())
     division = nodes[-1]
-    by_key = lift.jvm.name(division) == "RepartitionByExpression"
     child = lift.plan(division.child())
     keys = lift.exprs(division.partitionExpressions()) if by_key else ()
     return GroupMap(
@@ -88,10 +91,15 @@ def _over_partitions(lift: Lift, node: Any) -> Plan:
     )
 
 
-def _down_to_division(lift: Lift, node: Any) -> tuple[Any, ...]:
-    """Give the nodes from this one to the one that divides the rows among tasks; none if there is none."""
+def _down_to_division(lift: Lift, node: Any, *, by_key: bool) -> tuple[Any, ...]:
+    """Give the nodes from this one to the one that brings the rows of a partition into one task; none if there is none."""
     nodes: list[Any] = []
     while lift.jvm.name(node) in _BETWEEN:
         nodes.append(node)
         node = node.child()
-    return (*nodes, node) if lift.jvm.name(node) in _DIVISIONS else ()
+    if by_key:
+        is_division = lift.jvm.name(node) == "RepartitionByExpression"
+    else:
+        # A hint may ask for several tasks, which is not a single partition.
+        is_division = lift.jvm.name(node) == "Repartition" and node.numPartitions() == 1
+    return (*nodes, node) if is_division else ()

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit
+from trickle.algebra.types import decimal_digits
 from trickle.catalyst.jvm import items
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
     try:
         if jvm.name(expr) == "SortOrder":
             return _order(jvm, expr)
-        is_condition = str(expr.dataType().catalogString()) == "boolean"
+        is_condition = _type(expr) == "boolean"
         return _condition(jvm, expr) if is_condition else _number(jvm, expr)
     except (_NotSimpleError, OverflowError):  # a date after the year 9999, for one
         return None
@@ -53,6 +54,10 @@ def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
 def is_compared(type_: str) -> bool:
     """Tell whether values of a type are equal, and ordered, outside of Spark as they are within."""
     return type_ in _COMPARED or type_.startswith("decimal(")
+
+
+def _type(expr: Any) -> str:
+    return str(expr.dataType().catalogString())
 
 
 def _condition(jvm: Jvm, expr: Any) -> Expr:
@@ -70,21 +75,21 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
         return Call(_TEXT[name], (left, right))
     if name in ("In", "InSet"):
         (value, *_) = items(expr.children())
-        tested, type_ = _value(jvm, value), str(value.dataType().catalogString())
+        tested, type_ = _value(jvm, value), _type(value)
         if name == "In":
             wanted = tuple(_literal(jvm, one) for one in items(expr.list()))
         else:
             wanted = tuple(_constant(one, type_) for one in items(expr.hset().toSeq()))
         return Call("in", (tested, *wanted))
     if name == "Like":
-        column, pattern = _column(jvm, expr.left()), _literal(jvm, expr.right())
+        column, pattern = _value(jvm, expr.left()), _literal(jvm, expr.right())
         if str(expr.escapeChar()) != "\\" or "\\" in str(pattern.value):
             raise _NotSimpleError
         parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern.value))
         return Call("rlike", (column, Lit(f"(?s)^(?:{''.join(parts)})$")))
-    if name == "AttributeReference" and str(expr.dataType().catalogString()) == "boolean":
+    if name == "AttributeReference" and _type(expr) == "boolean":
         return _column(jvm, expr)
-    if name == "Literal" and str(expr.dataType().catalogString()) == "boolean":
+    if name == "Literal" and _type(expr) == "boolean":
         value = expr.value()
         return Lit(None, Column(0, "", "boolean")) if value is None else Lit(bool(value))
     raise _NotSimpleError
@@ -109,15 +114,15 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
     name = jvm.name(expr)
     if name in ("AttributeReference", "Literal"):
         is_null = name == "Literal" and expr.value() is None
-        return Lit(None, Column(0, "", str(expr.dataType().catalogString()))) if is_null else _value(jvm, expr)
+        return Lit(None, Column(0, "", _type(expr))) if is_null else _value(jvm, expr)
     if name == "AggregateExpression":
         return _aggregate(jvm, expr)
     if name == "DecimalDivideWithOverflowCheck":
         parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
-        return Cast(Call("/", parts), Column(0, "", str(expr.dataType().catalogString())))
+        return Cast(Call("/", parts), Column(0, "", _type(expr)))
     if name in _ARITHMETIC:
         left, right = items(expr.children())
-        if not str(expr.dataType().catalogString()).startswith("decimal("):
+        if not _type(expr).startswith("decimal("):
             raise _NotSimpleError
         made = Call(_ARITHMETIC[name], (_number(jvm, left), _number(jvm, right)))
         exact, given = _ARITHMETIC_DIGITS[name](_digits(left), _digits(right)), _digits(expr)
@@ -125,16 +130,16 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
             return made
         if given[1] != exact[1]:
             raise _NotSimpleError
-        return Cast(made, Column(0, "", str(expr.dataType().catalogString())))
+        return Cast(made, Column(0, "", _type(expr)))
     if name == "Cast":
         # A value that does not fit is found out when it is cast, and left to Spark.
         (_, scale), (_, old_scale) = _digits(expr), _digits(expr.child())
-        if scale < old_scale or not str(expr.dataType().catalogString()).startswith("decimal("):
+        if scale < old_scale or not _type(expr).startswith("decimal("):
             raise _NotSimpleError
-        return Cast(_number(jvm, expr.child()), Column(0, "", str(expr.dataType().catalogString())))
+        return Cast(_number(jvm, expr.child()), Column(0, "", _type(expr)))
     if name in ("If", "CaseWhen"):
         return _choice(jvm, expr, list(items(expr.children())))
-    if name == "Year" and str(expr.child().dataType().catalogString()) == "date":
+    if name == "Year" and _type(expr.child()) == "date":
         return Call("year", (_column(jvm, expr.child()),))
     if name == "Substring":
         text, start, length = (_value(jvm, c) for c in items(expr.children()))
@@ -149,7 +154,7 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     function, filter_ = expr.aggregateFunction(), expr.filter()
     where = _condition(jvm, filter_.get()) if filter_.isDefined() else None
     children, distinct = list(items(function.children())), bool(expr.isDistinct())
-    name, type_ = jvm.name(function), Column(0, "", str(function.dataType().catalogString()))
+    name, type_ = jvm.name(function), Column(0, "", _type(function))
     if len(children) != 1 or (distinct and name != "Count"):
         raise _NotSimpleError
     if name == "Count":
@@ -162,7 +167,7 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     if name == "Sum" and str(function.evalContext().evalMode().toString()) != "TRY":
         return Cast(Call("sum", (value,), where=where), type_)
     if name == "Average" and str(function.evalMode().toString()) != "TRY":
-        if str(children[0].dataType().catalogString()) in _INTEGER_DIGITS:
+        if _type(children[0]) in _INTEGER_DIGITS:
             return Call("avg", (value,), where=where)
         total, count = Call("sum", (value,), where=where), Call("count", (value,), where=where)
         return Cast(Call("/", (total, Cast(count, Column(0, "", "decimal(20,0)")))), type_)
@@ -178,7 +183,7 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
-    type_ = Column(0, "", str(expr.dataType().catalogString()))
+    type_ = Column(0, "", _type(expr))
     if not type_.type.startswith("decimal("):
         raise _NotSimpleError
     otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else _number(jvm, parts[-1])
@@ -193,13 +198,13 @@ def _is_from(expr: Expr, least: int) -> bool:
 
 def _digits(expr: Any) -> tuple[int, int]:
     """Give precision and scale of a number."""
-    type_ = str(expr.dataType().catalogString())
+    type_ = _type(expr)
     if type_ in _INTEGER_DIGITS:
         return _INTEGER_DIGITS[type_], 0
-    if not type_.startswith("decimal("):
+    digits = decimal_digits(type_)
+    if digits is None:
         raise _NotSimpleError
-    precision, scale = type_[len("decimal(") : -1].split(",")
-    return int(precision), int(scale)
+    return digits
 
 
 def _digits_of_sum(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
@@ -222,7 +227,7 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
     """Give a value that can be compared."""
-    if not is_compared(str(expr.dataType().catalogString())):
+    if not is_compared(_type(expr)):
         raise _NotSimpleError
     match jvm.name(expr):
         case "Literal":
@@ -235,13 +240,13 @@ def _value(jvm: Jvm, expr: Any) -> Expr:
 def _column(jvm: Jvm, expr: Any) -> Expr:
     if jvm.name(expr) != "AttributeReference":
         raise _NotSimpleError
-    return Col(Column(int(expr.exprId().id()), expr.name(), str(expr.dataType().catalogString())))
+    return Col(Column(int(expr.exprId().id()), expr.name(), _type(expr)))
 
 
 def _literal(jvm: Jvm, expr: Any) -> Lit:
     if jvm.name(expr) != "Literal":
         raise _NotSimpleError
-    return _constant(expr.value(), str(expr.dataType().catalogString()))
+    return _constant(expr.value(), _type(expr))
 
 
 def _constant(value: Any, type_: str) -> Lit:

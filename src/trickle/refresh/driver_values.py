@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
+from trickle.algebra.types import decimal_digits
 from trickle.catalyst.simple import is_compared
 
 _MOST_DIGITS: Final = 38
@@ -273,9 +274,9 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
 
 
 def _type(name: str) -> pa.DataType:
-    if name.startswith("decimal("):
-        precision, scale = name[len("decimal(") : -1].split(",")
-        return pa.decimal128(int(precision), int(scale))
+    digits = decimal_digits(name)
+    if digits is not None:
+        return pa.decimal128(*digits)
     if name not in _TYPES:
         raise NotHereError
     return _TYPES[name]

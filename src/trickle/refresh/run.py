@@ -486,17 +486,5 @@ class Refresh:
         return report
 
 
-def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
-    """Give the query's rows at a frontier, from the sources alone."""
-    if prepared.obstacles:
-        return jvm.frame(prepared.analysed)
-
-    def snapshot(scan: Scan) -> DataFrame:
-        source = prepared.sources[scan.source]
-        return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
-
-    return Evaluation(jvm, snapshot, {}).frame(prepared.program.whole)
-
-
 def _column_of(plan: Plan, source: str, name: str) -> Column:
     return next(c for p in walk(plan) if isinstance(p, Scan) and p.source == source for c in p.base if c.name == name)

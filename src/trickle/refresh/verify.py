@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
 from trickle.model.report import VerifyReport
+from trickle.refresh.evaluate import Evaluation
 from trickle.refresh.record import read_record
-from trickle.refresh.run import whole_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trickle.algebra.plan import Scan
     from trickle.catalyst.jvm import Jvm
+    from trickle.model.definition import SourceVersion
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import TargetTable
 
@@ -104,3 +106,15 @@ def _close(a: object, b: object) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=_FLOAT_TOLERANCE, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
     return a == b
+
+
+def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
+    """Give the query's rows at a frontier, from the sources alone."""
+    if prepared.obstacles:
+        return jvm.frame(prepared.analysed)
+
+    def snapshot(scan: Scan) -> DataFrame:
+        source = prepared.sources[scan.source]
+        return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
+
+    return Evaluation(jvm, snapshot, {}).frame(prepared.program.whole)

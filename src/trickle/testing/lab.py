@@ -19,7 +19,8 @@ from trickle.errors import DefinitionError
 from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
-from trickle.refresh.run import Refresh, whole_rows
+from trickle.refresh.run import Refresh
+from trickle.refresh.verify import whole_rows
 from trickle.tables.memory import MemorySource, MemoryStages, MemoryTarget, nullable
 from trickle.tables.rows import row_key
 
