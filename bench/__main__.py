@@ -45,6 +45,7 @@ def run(
     repeats: Repeats = 3,
     disable: Annotated[str, typer.Option(help="Optimisations the differential twins go without.")] = "",
     mode: Annotated[str, typer.Option(help="Of the differential twins: auto or differential.")] = "auto",
+    keys: Annotated[bool, typer.Option(help="Declare the keys of TPC-H's tables.")] = True,
     parts: Annotated[str, typer.Option(help=f"Some of {', '.join(PARTS)}.")] = ",".join(PARTS),
     big: Annotated[bool, typer.Option("--big", help="Also 10 M rows in the micro set and scale 10 in growth.")] = False,
     idle: Annotated[bool, typer.Option("--idle", help="Also time a hundred idle stream tables.")] = False,
@@ -64,6 +65,7 @@ def run(
         repeats=repeats,
         disable=chosen(disable, sorted(OPTIMISATIONS), "--disable") if disable else (),
         mode="differential" if mode == "differential" else "auto",
+        keys=keys,
     )
     asked = chosen(parts, PARTS, "--parts")
     with session(warehouse, output / "benchmarks.json", memory=memory, resume=resume) as opened:

@@ -29,6 +29,7 @@ class Choice:
     Attributes:
         disable: Optimisations that the differential twin goes without; the full one always has all.
         mode: Of the differential twin: ``auto``, or ``differential``, which fails rather than recompute.
+        keys: Declare the primary and foreign keys that the standard gives its tables.
     """
 
     queries: Sequence[str]
@@ -38,6 +39,7 @@ class Choice:
     repeats: int
     disable: Collection[str] = ()
     mode: Mode = "auto"
+    keys: bool = True
 
 
 def run_tpch(session: Session, choice: Choice) -> None:
@@ -51,6 +53,7 @@ def run_tpch(session: Session, choice: Choice) -> None:
                 "pattern": pattern,
                 "repeats": choice.repeats,
                 "mode": choice.mode,
+                "keys": choice.keys,
                 "disable": ",".join(sorted(choice.disable)),
                 "queries": ",".join(choice.queries),
             }
@@ -59,6 +62,8 @@ def run_tpch(session: Session, choice: Choice) -> None:
                 continue
             name = f"tpch_{pattern}_{rate:g}".translate(str.maketrans(".-", "__"))
             with tpch_sources(session.spark, session.folder, scale=choice.scale, name=name) as sources:
+                if choice.keys:
+                    tpch.declare(Trickle(session.spark), check=False)
                 Measurement(
                     spark=session.spark,
                     run=run,

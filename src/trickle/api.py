@@ -14,6 +14,7 @@ from trickle.catalyst.frontend import Frontend, Views
 from trickle.catalyst.jvm import Jvm
 from trickle.compile.program import OPTIMISATIONS
 from trickle.compile.stages import is_stage
+from trickle.declare import Columns, References, declare_keys
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
@@ -232,6 +233,31 @@ class Trickle:
         check_columns(analysed)
         prepared = self._prepare(definition, session, analysed)
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+
+    def declare(
+        self,
+        table: str,
+        *,
+        primary_key: Columns = (),
+        foreign_key: References | None = None,
+        check: bool = True,
+    ) -> None:
+        """Say which keys a source table has; refreshes then search less. They are kept as a property of the table.
+
+        What is given replaces what was declared before; given nothing, the table has no declared keys any more.
+
+        Args:
+            table: A Delta table.
+            primary_key: The columns that no two rows share and that are never NULL.
+            foreign_key: Columns that hold the primary key of another table, which must be declared already:
+                ``{"o_custkey": "customer", ("l_partkey", "l_suppkey"): "partsupp"}``.
+            check: Look at every row whether the keys hold; ``verify`` looks again each time.
+
+        Raises:
+            DefinitionError: A table or column is not there, or (``KEY_VIOLATED``) a key does not hold.
+        """
+        self._sync()
+        declare_keys(self.spark, table, primary_key, foreign_key or {}, check=check)
 
     def tables(self) -> list[StreamTable]:
         """List the stream tables of the catalog."""

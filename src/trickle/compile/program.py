@@ -29,7 +29,18 @@ CHANGE_PASSES: Final = ("push_keys", "order_joins")
 
 # What can be switched off by ``Trickle(spark, disable={…})``.
 OPTIMISATIONS: Final = frozenset(
-    {*PASSES, *CHANGE_PASSES, "at_hand", "driver_lane", "key_ranges", "look_up", "replace_keys", "stages", "stored_top"}
+    {
+        *PASSES,
+        *CHANGE_PASSES,
+        "at_hand",
+        "declared_keys",
+        "driver_lane",
+        "key_ranges",
+        "look_up",
+        "replace_keys",
+        "stages",
+        "stored_top",
+    }
 )
 
 

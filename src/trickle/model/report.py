@@ -48,12 +48,13 @@ class VerifyReport:
     """How a stream table compares with a recompute at the same source versions.
 
     Attributes:
-        ok: True if both are the same multiset of rows.
+        ok: True if both are the same multiset of rows, and the keys declared of the sources hold.
         rows: Rows in the stream table.
         missing: Rows of the query that the table lacks.
         extra: Rows of the table that the query does not give.
         missing_sample: The first five of the missing, as tuples.
         extra_sample: The first five of the extra.
+        broken_keys: The declared keys of sources that do not hold, each with a value that shows it.
     """
 
     table: str
@@ -63,6 +64,7 @@ class VerifyReport:
     extra: int
     missing_sample: tuple[tuple[object, ...], ...] = ()
     extra_sample: tuple[tuple[object, ...], ...] = ()
+    broken_keys: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         """Read as ``if t.verify(name)``."""

@@ -21,6 +21,7 @@ from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
+from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows, from_arrow
 from trickle.refresh.record import new_record, read_record
 from trickle.rules.derive import net
@@ -327,6 +328,9 @@ class Refresh:
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
                 for n, rows in small.items()
             }
+            if evaluation.find is not None and "declared_keys" not in program.disable:
+                sources = {n: self.sources[n] for n in used}
+                evaluation.find = Declared(sources, record.frontier, goal, small, evaluation.find).find
         changed = {n: r.count for n, r in evaluation.changes.items()}
         self.changed.update((n, count) for n, count in changed.items() if not is_stage(n))
         touched = frozenset(n for n, count in changed.items() if count)

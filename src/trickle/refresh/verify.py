@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
 from trickle.model.report import VerifyReport
+from trickle.refresh.audit import broken_keys
 from trickle.refresh.evaluate import Evaluation
 from trickle.refresh.record import read_record
 
@@ -35,7 +37,7 @@ def verify_table(
     query (``as_spark``), which shares nothing with the engine; else it is the engine's plan over the recorded versions.
 
     Sums of floating-point numbers depend on the order they are added in; rows that differ only there, by no more than a
-    part in a billion, count as equal.
+    part in a billion, count as equal. The keys declared of the sources are audited too.
     """
     from pyspark.sql import functions as F
 
@@ -47,6 +49,7 @@ def verify_table(
         expected = as_spark().toDF(*prepared.names)
     else:
         expected = whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names)
+    broken = tuple(broken_keys(prepared.sources, record.frontier))
     actual = target.frame()
     columns = [quote(n) for n in prepared.names]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
@@ -60,8 +63,8 @@ def verify_table(
     ).first()
     rows, missing, extra = (int(v or 0) for v in (totals or (0, 0, 0)))
     if not missing and not extra:
-        return VerifyReport(target.name, ok=True, rows=rows, missing=0, extra=0)
-    return _differences(target.name, counted, rows, missing, extra)
+        return VerifyReport(target.name, ok=not broken, rows=rows, missing=0, extra=0, broken_keys=broken)
+    return replace(_differences(target.name, counted, rows, missing, extra), broken_keys=broken)
 
 
 def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int) -> VerifyReport:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from trickle.model.keys import TableKeys
     from trickle.model.reason import Reason
 
 WEIGHT: Final = "__weight"
@@ -70,6 +71,10 @@ class SourceTable(Protocol):
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Give the columns at a version, by name."""
+        ...
+
+    def keys(self, version: int) -> TableKeys:
+        """Give the keys that were declared of the table at a version, by the columns' names there."""
         ...
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:

@@ -18,6 +18,7 @@ from trickle.model.reason import (
 from trickle.tables.contract import WEIGHT, ColumnFact, Span
 from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta_jvm import DeltaHandle
+from trickle.tables.delta_keys import declared_keys
 from trickle.tables.delta_log import Commit, DeltaLogFiles, FileAction
 from trickle.tables.delta_schema import column_facts, first_difference
 from trickle.tables.delta_snapshot import PlainFiles
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from trickle.model.keys import TableKeys
     from trickle.tables.contract import Lane
 
 _KEPT_SNAPSHOTS: Final = 3
@@ -69,6 +71,10 @@ class DeltaSource:
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Give the columns at a version, by name."""
         return column_facts(self.log.metadata(version))
+
+    def keys(self, version: int) -> TableKeys:
+        """Give the keys declared of the table at a version."""
+        return declared_keys(self.name, self.log.metadata(version))
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
         """Tell from the log alone what the commits after ``since`` up to ``upto`` did."""

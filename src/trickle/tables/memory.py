@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 from trickle.errors import ConflictError, StateError
+from trickle.model.keys import NO_KEYS
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
 from trickle.tables.rows import arrow_table, as_schema, local_frame, row_key
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.model.keys import TableKeys
 
     Row = Sequence[Any]
 
@@ -59,6 +62,7 @@ class MemorySource:
         self._driver_lane = driver_lane
         self.spark = spark
         self.schema = as_schema(schema)
+        self.declared = NO_KEYS
         self._id = str(uuid.uuid4())
         self._versions: list[list[Row]] = [list(rows)]
         self._schemas: list[StructType] = [self.schema]
@@ -96,6 +100,10 @@ class MemorySource:
             field.name: ColumnFact(field.name, field.dataType.json(), field.nullable, field.name)
             for field in self._schemas[version].fields
         }
+
+    def keys(self, version: int) -> TableKeys:  # noqa: ARG002 - declared once, for all versions
+        """Give the keys declared of the table."""
+        return self.declared
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
         """Tell what the commits after ``since`` up to ``upto`` did."""

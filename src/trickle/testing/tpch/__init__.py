@@ -9,7 +9,7 @@ The queries are the standard's, with its validation parameters, in Spark's diale
 
 from __future__ import annotations
 
-from trickle.testing.tpch.data import TABLES, Sources, generate, load, store
+from trickle.testing.tpch.data import TABLES, Sources, declare, generate, load, store
 from trickle.testing.tpch.draw import Mutation
 from trickle.testing.tpch.mutate import REFRESH_FUNCTIONS, Mutated, mutate
 from trickle.testing.tpch.queries import QUERIES, sources_of
@@ -21,6 +21,7 @@ __all__ = [
     "Mutated",
     "Mutation",
     "Sources",
+    "declare",
     "generate",
     "load",
     "mutate",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from trickle.api import Trickle
+
 TABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "region": ("r_regionkey",),
@@ -31,6 +33,18 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Every table with its primary key."""
+
+FOREIGN_KEYS: Final[Mapping[str, Mapping[str | tuple[str, ...], str]]] = MappingProxyType(
+    {
+        "nation": {"n_regionkey": "region"},
+        "supplier": {"s_nationkey": "nation"},
+        "customer": {"c_nationkey": "nation"},
+        "partsupp": {"ps_partkey": "part", "ps_suppkey": "supplier"},
+        "orders": {"o_custkey": "customer"},
+        "lineitem": {"l_orderkey": "orders", ("l_partkey", "l_suppkey"): "partsupp"},
+    }
+)
+"""What the columns of a table refer to."""
 
 FILE_BYTES: Final = 32 * 2**20
 """Size of a data file after loading: several files at scale 1, so that keys can skip some of them."""
@@ -51,6 +65,13 @@ class Sources:
     def path(self, table: str) -> str:
         """Give the folder of one Delta table."""
         return str(self.location / table)
+
+
+def declare(stream_tables: Trickle, *, check: bool = True) -> None:
+    """Declare the keys that the standard gives the tables of the current schema."""
+    for table, key in TABLES.items():
+        foreign = FOREIGN_KEYS.get(table, {})
+        stream_tables.declare(table, primary_key=key, foreign_key=foreign, check=check)
 
 
 def generate(scale: float) -> Path:
