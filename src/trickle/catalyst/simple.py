@@ -66,7 +66,8 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
         return Call(_LOGIC[name], tuple(_condition(jvm, c) for c in items(expr.children())))
     if name in _NULLS:
         (child,) = items(expr.children())
-        return _is_null(_NULLS[name], _number(jvm, child) if jvm.name(child) in _ARITHMETIC else _column(jvm, child))
+        is_column = jvm.name(child) == "AttributeReference"
+        return Call(_NULLS[name], (_column(jvm, child) if is_column else _number(jvm, child),))
     if name in _COMPARISONS:
         left, right = (_value(jvm, c) for c in items(expr.children()))
         return Call(_COMPARISONS[name], (left, right))
@@ -87,25 +88,13 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
             raise _NotSimpleError
         parts = (".*" if c == "%" else "." if c == "_" else re.escape(c) for c in str(pattern.value))
         return Call("rlike", (column, Lit(f"(?s)^(?:{''.join(parts)})$")))
+    if name in ("If", "CaseWhen"):
+        return _choice(jvm, expr, list(items(expr.children())))
     if name == "AttributeReference" and _type(expr) == "boolean":
         return _column(jvm, expr)
     if name == "Literal" and _type(expr) == "boolean":
         value = expr.value()
         return Lit(None, Column(0, "", "boolean")) if value is None else Lit(bool(value))
-    raise _NotSimpleError
-
-
-def _is_null(name: str, value: Expr) -> Expr:
-    """Ask of a column, or of all columns that a sum or product is made of: it is NULL if one of them is."""
-    match value:
-        case Col():
-            return Call(name, (value,))
-        case Lit(constant):
-            return Lit((constant is None) == (name == "isnull"))
-        case Cast(inner):
-            return _is_null(name, inner)
-        case Call(_, (left, right)):
-            return Call("and" if name == "isnotnull" else "or", (_is_null(name, left), _is_null(name, right)))
     raise _NotSimpleError
 
 
@@ -120,6 +109,11 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
     if name == "DecimalDivideWithOverflowCheck":
         parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
         return Cast(Call("/", parts), Column(0, "", _type(expr)))
+    if name == "Divide" and _type(expr).startswith("decimal("):
+        dividend, divisor = _number(jvm, expr.left()), _number(jvm, expr.right())
+        if expr.failOnError():
+            divisor = Call("nonzero", (divisor,))
+        return Cast(Call("/", (dividend, divisor)), Column(0, "", _type(expr)))
     if name in _ARITHMETIC:
         left, right = items(expr.children())
         if not _type(expr).startswith("decimal("):
@@ -133,8 +127,7 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         return Cast(made, Column(0, "", _type(expr)))
     if name == "Cast":
         # A value that does not fit is found out when it is cast, and left to Spark.
-        (_, scale), (_, old_scale) = _digits(expr), _digits(expr.child())
-        if scale < old_scale or not _type(expr).startswith("decimal("):
+        if decimal_digits(_type(expr)) is None or not _digits(expr.child()):
             raise _NotSimpleError
         return Cast(_number(jvm, expr.child()), Column(0, "", _type(expr)))
     if name in ("If", "CaseWhen"):
@@ -184,11 +177,12 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
     type_ = Column(0, "", _type(expr))
-    if not type_.type.startswith("decimal("):
+    if not (type_.type == "boolean" or type_.type.startswith("decimal(")):
         raise _NotSimpleError
-    otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else _number(jvm, parts[-1])
+    form = _condition if type_.type == "boolean" else _number
+    otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else form(jvm, parts[-1])
     for at in range(len(parts) - len(parts) % 2 - 2, -1, -2):
-        otherwise = Call("if", (_condition(jvm, parts[at]), _number(jvm, parts[at + 1]), otherwise))
+        otherwise = Call("if", (_condition(jvm, parts[at]), form(jvm, parts[at + 1]), otherwise))
     return otherwise
 
 

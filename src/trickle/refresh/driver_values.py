@@ -54,9 +54,13 @@ class Values:
                 return pa.repeat(pa.scalar(value, pa.bool_()), rows.height)
             case Call(name, args, distinct=False, where=None) if name in _LOGIC:
                 return _LOGIC[name](*(self.truth(a, rows) for a in args))
+            case Call("if", (condition, then, otherwise)):
+                return pc.if_else(self.mask(condition, rows), self.truth(then, rows), self.truth(otherwise, rows))
             case Call(name, args, distinct=False, where=None) if name in _TESTS:
                 if all(isinstance(a, Col | Lit) for a in args):
                     return self._test(name, args, rows)
+                if name in _NULL_TESTS:
+                    return self._is_null(name, args[0], rows)
                 return self._compare(name, [self.number(a, rows) for a in args], rows)
         raise NotHereError
 
@@ -65,6 +69,10 @@ class Values:
             raise NotHereError
         found = rows.with_columns(_TESTS[name](*map(_operand, args)).alias("is_true"))
         return found.get_column("is_true").to_arrow()
+
+    def _is_null(self, name: str, value: Expr, rows: pl.DataFrame) -> Any:
+        found = self.number(value, rows)
+        return pc.is_null(found) if name == "isnull" else pc.is_valid(found)
 
     def _compare(self, name: str, values: list[Any], rows: pl.DataFrame) -> Any:
         """Compare computed values: decimals with decimals, else of one type."""
@@ -86,7 +94,7 @@ class Values:
             return rows.get_column(column_name(expr.column))
         if isinstance(expr, Opaque):
             return self.value(self.look_into(expr), rows, like)
-        if isinstance(expr, Call) and (expr.name in _LOGIC or expr.name in _TESTS):
+        if _is_condition(expr):
             return pl.Series(pl.from_arrow(self.truth(expr, rows)))
         found = self.number(expr, rows)
         if isinstance(found, pa.Scalar):
@@ -122,6 +130,8 @@ class Values:
                 if not all(pa.types.is_decimal(n.type) for n in numbers) and name != "negative":
                     raise NotHereError
                 return _ARITHMETIC[name](*numbers)
+            case Call("nonzero", (divisor,)):
+                return _nonzero(self.number(divisor, rows))
             case Call("year", (date,)):
                 return pc.year(self.number(date, rows)).cast(pa.int32())
             case Call("substring", (text, Lit(int() as start), Lit(int() as length))):
@@ -160,6 +170,7 @@ _TESTS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
     "contains": lambda a, b: a.str.contains(b, literal=True),
     "rlike": lambda a, b: a.str.contains(b),
 }
+_NULL_TESTS: Final = frozenset({"isnull", "isnotnull"})
 _COMPARED: Final[Mapping[str, Callable[..., Any]]] = {
     "=": pc.equal,
     "<": pc.less,
@@ -198,6 +209,16 @@ def _are_decimals(left: pa.DataType, right: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(left) and pa.types.is_decimal(right))
 
 
+def _is_condition(expr: Expr) -> bool:
+    """Tell whether an expression is true or false; a column or constant is not looked at."""
+    match expr:
+        case Call("if", (_, then, otherwise)):
+            return _is_condition(then) or _is_condition(otherwise)
+        case Call(name):
+            return name in _LOGIC or name in _TESTS
+    return False
+
+
 def _is_compared(expr: Expr) -> bool:
     """Tell whether an operand is known to compare here as in Spark."""
     match expr:
@@ -224,20 +245,35 @@ def _choose(mask: Any, then: Any, otherwise: Any) -> Any:
 
 
 def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
-    """Divide decimals one by one, rounding half up, as Spark does for an average; by zero there is none."""
-    if not pa.types.is_decimal(type_) or len(dividends) > _MOST_QUOTIENTS:
+    """Divide decimals one by one, as Spark does: by zero there is no quotient, others are rounded half up, twice.
+
+    Spark's quotients have 38 digits after the point before they get the digits of their type.
+    """
+    if isinstance(dividends, pa.Scalar) and not isinstance(divisors, pa.Scalar):
+        dividends = pa.repeat(dividends, len(divisors))
+    if isinstance(divisors, pa.Scalar) and not isinstance(dividends, pa.Scalar):
+        divisors = pa.repeat(divisors, len(dividends))
+    if isinstance(dividends, pa.Scalar) or not pa.types.is_decimal(type_) or len(dividends) > _MOST_QUOTIENTS:
         raise NotHereError
     # In units of the last digits: dividend / divisor = quotient * up / down.
-    shift = type_.scale + divisors.type.scale - dividends.type.scale
+    shift = _MOST_DIGITS + divisors.type.scale - dividends.type.scale
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
+    last = 10 ** (_MOST_DIGITS - type_.scale)
     pairs = zip(_units(dividends), _units(divisors), strict=True)
-    made = [None if a is None or not b else _half_up(a * up, b * down) for a, b in pairs]
+    made = [None if a is None or not b else _half_up(_half_up(a * up, b * down), last) for a, b in pairs]
     return pa.array([None if m is None else Decimal(m).scaleb(-type_.scale, _EXACT) for m in made], type_)
 
 
 def _units(values: Any) -> list[int | None]:
     scale = values.type.scale
     return [None if v is None else int(v.scaleb(scale, _EXACT)) for v in values.to_pylist()]
+
+
+def _nonzero(divisors: Any) -> Any:
+    """Leave it to Spark to fail on a zero."""
+    if pc.any(pc.equal(divisors, pa.scalar(0, divisors.type))).as_py():
+        raise NotHereError
+    return divisors
 
 
 def _half_up(dividend: int, divisor: int) -> int:
@@ -252,12 +288,14 @@ def _as_doubles(values: Any) -> Any:
 
 
 def _cast(values: Any, type_: pa.DataType) -> Any:
-    """Widen a number, or narrow it if it fits."""
+    """Widen a number, or narrow it if it fits; digits after the point that are too many are rounded, half up."""
     exact = pa.types.is_decimal(type_) or pa.types.is_integer(type_)
     if not exact or not (pa.types.is_decimal(values.type) or pa.types.is_integer(values.type)):
         raise NotHereError
-    if pa.types.is_decimal(values.type) and (not pa.types.is_decimal(type_) or type_.scale < values.type.scale):
+    if pa.types.is_decimal(values.type) and not pa.types.is_decimal(type_):
         raise NotHereError
+    if pa.types.is_decimal(values.type) and type_.scale < values.type.scale:
+        values = pc.round(values, type_.scale, round_mode="half_towards_infinity")
     return values.cast(type_)
 
 
