@@ -73,7 +73,7 @@ class Declared:
         if rows is not None:
             rows = rows.select([c.name for c in scan.base])
             for name, values in keys.items():
-                rows = rows.filter(pc.is_in(rows[name], value_set=values))
+                rows = rows.filter(pc.is_in(rows[name], value_set=values.cast(rows[name].type)))
             if not len(left):
                 return rows
         found = self.search(scan, {**keys, column: left})

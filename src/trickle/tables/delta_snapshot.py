@@ -36,6 +36,9 @@ _MOST_BYTES: Final = 4 * 1024**3
 _MOST_WHOLE: Final = 50_000
 """Rows of a table that is read whole into the driver."""
 
+_MOST_KEPT: Final = 300_000
+"""Rows of a table that were found and are kept."""
+
 _KEPT_LISTS: Final = 3
 _UNASKED: Final = -1
 
@@ -51,6 +54,7 @@ class PlainFiles:
         self._newest = -1
         self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
         self._finder = Finder()
+        self._found: dict[tuple[object, ...], pa.Table] = {}
         self._domains: dict[tuple[int, str], int | None] = {}
 
     def frame(self, version: int) -> DataFrame | None:
@@ -80,8 +84,26 @@ class PlainFiles:
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows at a version that have some keys, without any all of a small table's.
 
-        None if they may be many, or only Spark can find them.
+        None if they may be many, or only Spark can find them. What was found lately is not searched for again: the same
+        keys are asked for by several terms of a change, and by other stream tables.
         """
+        if keys and (self.count(version) or _MOST_WHOLE + 1) <= _MOST_WHOLE:
+            every = {*columns, *keys}
+            whole = self.find(version, sorted(every), {})
+            if whole is not None:
+                for name, values in keys.items():
+                    whole = whole.filter(pc.is_in(whole[name], value_set=values.cast(whole[name].type)))
+                return whole.select(list(columns))
+        place = self._log.generation, version, *columns, *((n, *v.to_pylist()) for n, v in keys.items())
+        known = self._found.pop(place, None)
+        found = self._search(version, columns, keys) if known is None else known
+        if found is not None:
+            self._found[place] = found
+            while sum(table.num_rows for table in self._found.values()) > _MOST_KEPT and len(self._found) > 1:
+                self._found.pop(next(iter(self._found)))
+        return found
+
+    def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
         if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else _MOST_WHOLE):
