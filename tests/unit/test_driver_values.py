@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 
 import polars as pl
-from hypothesis import given
+import pyarrow as pa
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Cast, Col, Column
+from trickle.refresh import driver_values
 from trickle.refresh.driver_values import Values
 
 SUMS = st.none() | st.decimals(min_value=-(10**18), max_value=10**18, places=2)
@@ -29,3 +32,30 @@ def test_average_is_rounded_half_up(pairs):
     wide = Context(prec=80, rounding=ROUND_HALF_UP)
     expected = [None if a is None or not b else wide.quantize(wide.divide(a, b), Decimal("1e-6")) for a, b in pairs]
     assert found == expected
+
+
+numbers = st.one_of(st.none(), st.integers(-(10**7), 10**7), st.integers(-(10**17), 10**17))
+
+
+@given(
+    st.lists(st.tuples(numbers, numbers), min_size=1, max_size=20),
+    st.integers(0, 6),
+    st.integers(0, 4),
+    st.integers(0, 12),
+)
+def test_quotients_are_the_same_one_by_one_and_all_at_once(pairs, scale, divisor_scale, result_scale):
+    dividends, divisors = (
+        pa.array([None if p[i] is None else Decimal(p[i]).scaleb(-s) for p in pairs], pa.decimal128(30, s))
+        for i, s in ((0, scale), (1, divisor_scale))
+    )
+    type_ = pa.decimal128(38, result_scale)
+    quick = driver_values._small_quotients(dividends, divisors, type_)
+    assume(quick is not None)
+
+    expected = []
+    for a, b in zip(dividends.to_pylist(), divisors.to_pylist(), strict=True):
+        exact = None if a is None or not b else Fraction(a) / Fraction(b) * 10**result_scale
+        rounded = None if exact is None else int(abs(exact) + Fraction(1, 2)) * (1 if exact >= 0 else -1)
+        expected.append(None if rounded is None else Decimal(rounded).scaleb(-result_scale))
+
+    assert quick.to_pylist() == expected

@@ -11,6 +11,7 @@ from decimal import Context, Decimal
 from functools import reduce
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from trickle.catalyst.simple import is_compared
 
 _MOST_DIGITS: Final = 38
 _MOST_QUOTIENTS: Final = 100_000
+_WHOLE_NUMBERS: Final = 2**63
 _EXACT: Final = Context(prec=_MOST_DIGITS + 1)
 
 Simple = Callable[[Opaque], "Expr | None"]
@@ -253,7 +255,12 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
         dividends = pa.repeat(dividends, len(divisors))
     if isinstance(divisors, pa.Scalar) and not isinstance(dividends, pa.Scalar):
         divisors = pa.repeat(divisors, len(dividends))
-    if isinstance(dividends, pa.Scalar) or not pa.types.is_decimal(type_) or len(dividends) > _MOST_QUOTIENTS:
+    if isinstance(dividends, pa.Scalar) or not pa.types.is_decimal(type_):
+        raise NotHereError
+    quick = _small_quotients(dividends, divisors, type_)
+    if quick is not None:
+        return quick
+    if len(dividends) > _MOST_QUOTIENTS:
         raise NotHereError
     # In units of the last digits: dividend / divisor = quotient * up / down.
     shift = _MOST_DIGITS + divisors.type.scale - dividends.type.scale
@@ -262,6 +269,28 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
     pairs = zip(_units(dividends), _units(divisors), strict=True)
     made = [None if a is None or not b else _half_up(_half_up(a * up, b * down), last) for a, b in pairs]
     return pa.array([None if m is None else Decimal(m).scaleb(-type_.scale, _EXACT) for m in made], type_)
+
+
+def _small_quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
+    """Divide all at once what fits into 64 bits; None if something does not.
+
+    Rounding once is enough here: a quotient of such numbers that is not half of a last digit is not that near to it.
+    """
+    shift = type_.scale + divisors.type.scale - dividends.type.scale
+    if shift < 0 or 2 * largest(dividends) * 10**shift + largest(divisors) >= _WHOLE_NUMBERS:
+        return None
+    a, b = (_whole_units(v) for v in (dividends, divisors))
+    is_one = pc.and_(pc.is_valid(dividends), pc.is_valid(divisors)).to_numpy(zero_copy_only=False) & (b != 0)
+    divisor = np.where(b == 0, 1, np.abs(b))
+    found = np.sign(a) * np.sign(b) * ((2 * np.abs(a) * 10**shift + divisor) // (2 * divisor))
+    whole = pa.array(found, mask=~is_one).cast(pa.decimal128(38, 0))
+    return whole.view(pa.decimal128(38, type_.scale)).cast(type_)
+
+
+def _whole_units(values: Any) -> Any:
+    """Give decimals that fit into 64 bits in units of their last digit, NULL as zero."""
+    whole = values.cast(pa.decimal128(38, values.type.scale)).view(pa.decimal128(38, 0))
+    return pc.fill_null(whole.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
 
 
 def _units(values: Any) -> list[int | None]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-MOST_FOUND: Final = 200_000
+MOST_FOUND: Final = 1_000_000
 
 
 class Finder:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 
-MOST_BYTES: Final = 64 * 1024 * 1024
-MOST_ROWS: Final = 200_000
-_MOST_ROWS_READ: Final = 2_000_000
+MOST_BYTES: Final = 512 * 1024 * 1024
+MOST_ROWS: Final = 1_000_000
+_MOST_ROWS_READ: Final = 20_000_000
 """Rows of the files together: a small change may lie in big files, but netting them takes its time too."""
 
 _OLD_CALENDAR: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
