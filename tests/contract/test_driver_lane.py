@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -123,6 +124,39 @@ def test_the_change_feed_tells_the_change(made: Any, spark: SparkSession) -> Non
     history = spark.sql(f"DESCRIBE HISTORY {target.name} LIMIT 2").collect()
     assert [row["userMetadata"] for row in history] == ["more", "keys"]
     assert history[1]["operationMetrics"]["numDeletedRows"] == "2"
+
+
+def test_columns_that_files_call_otherwise_are_read_and_written(made: Any, spark: SparkSession) -> None:
+    columns = "k int, `sum(x)` decimal(10,2), `a b` string"
+    target = made(columns, [(1, Decimal("1.00"), "x"), (2, None, None)], **{"columnMapping.mode": "name"})
+    start = target.state().version
+
+    change = local_frame(spark, [(2, None, None, -1), (3, Decimal("7.50"), "y", 2)], f"{columns}, {WEIGHT} bigint")
+    applied = target.apply_bag(change, "bag", target.state())
+
+    assert "driver" in applied.steps
+    expected = Counter({(1, Decimal("1.00"), "x"): 1, (3, Decimal("7.50"), "y"): 2})
+    assert by_spark(spark, target) == expected
+    assert spark.table(target.name).where("`sum(x)` > 5").count() == 2  # by the statistics, too
+    feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {start + 1}, {applied.version})").collect()
+    assert Counter((row["k"], row["sum(x)"], row["_change_type"]) for row in feed) == {
+        (2, None, "delete"): 1,
+        (3, Decimal("7.50"), "insert"): 2,
+    }
+    fresh = open_target(spark, target.name)
+    whole = fresh.small_rows()
+    assert whole is not None
+    assert whole.column_names == ["k", "sum(x)", "a b"]
+    assert Counter(map(tuple, (row.values() for row in whole.to_pylist()))) == expected
+    path = fresh.log.path_of((fresh.files.at(applied.version) or [])[0].path)
+    stored = pq.read_schema(path)
+    assert [int(field.metadata[b"PARQUET:field_id"]) for field in stored] == [1, 2, 3]
+    assert not set(stored.names) & {"k", "sum(x)", "a b"}
+    again = fresh.apply_bag(
+        local_frame(spark, [(1, Decimal("1.00"), "x", -1)], f"{columns}, {WEIGHT} bigint"), "less", fresh.state()
+    )
+    assert "driver" in again.steps
+    assert by_spark(spark, fresh) == {(3, Decimal("7.50"), "y"): 2}
 
 
 def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSession) -> None:

@@ -65,7 +65,7 @@ def test_a_snapshot_stays_at_its_version(tables: Implementation) -> None:
 def test_rows_are_found_by_their_keys_at_a_version(
     tables: Implementation, monkeypatch: pytest.MonkeyPatch, most_whole: int
 ) -> None:
-    monkeypatch.setattr(delta_snapshot, "_MOST_WHOLE", most_whole)
+    monkeypatch.setattr(delta_snapshot, "MOST_WHOLE", most_whole)
     source = tables.source("orders", SCHEMA, [(1, "a"), (1, "a"), (2, None), (None, "a")])
     start = source.head()
     after = tables.commit(source, [(3, "c")], [(1, "a")])

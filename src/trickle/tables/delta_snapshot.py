@@ -33,7 +33,7 @@ _MOST_FILES: Final = 1000
 _MOST_BYTES: Final = 4 * 1024**3
 """Of files to look into; more of them are quicker read by all machines of a cluster."""
 
-_MOST_WHOLE: Final = 50_000
+MOST_WHOLE: Final = 50_000
 """Rows of a table that is read whole into the driver."""
 
 _MOST_KEPT: Final = 300_000
@@ -87,7 +87,7 @@ class PlainFiles:
         None if they may be many, or only Spark can find them. What was found lately is not searched for again: the same
         keys are asked for by several terms of a change, and by other stream tables.
         """
-        if keys and (self.count(version) or _MOST_WHOLE + 1) <= _MOST_WHOLE:
+        if keys and (self.count(version) or MOST_WHOLE + 1) <= MOST_WHOLE:
             every = {*columns, *keys}
             whole = self.find(version, sorted(every), {})
             if whole is not None:
@@ -106,7 +106,7 @@ class PlainFiles:
     def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
-        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else _MOST_WHOLE):
+        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else MOST_WHOLE):
             return None
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
         if sum(file.size for file in near) > _MOST_BYTES:

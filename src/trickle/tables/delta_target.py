@@ -23,7 +23,7 @@ from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
-from trickle.tables.delta_snapshot import PlainFiles
+from trickle.tables.delta_snapshot import MOST_WHOLE, PlainFiles
 from trickle.tables.driver_lane import DriverLane
 
 if TYPE_CHECKING:
@@ -99,11 +99,7 @@ class DeltaTarget:
 
     def small_rows(self) -> pa.Table | None:
         """Give the rows at the newest version, read in the driver; None if Spark must read them."""
-        if self.driver is None:
-            return None
-        version = self.log.head()
-        columns = [field["name"] for field in json.loads(self.log.metadata(version)["schemaString"])["fields"]]
-        return PlainFiles(self.spark, self.log).find(version, columns, {})
+        return None if self.driver is None else self.driver.rows(MOST_WHOLE)
 
     def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
         """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from trickle.tables.arrow_rows import with_places
-from trickle.tables.arrow_types import arrow_schema
+from trickle.tables.arrow_types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
 from trickle.tables.delta_commit import commit_lock, conflict
 from trickle.tables.delta_log import local_path
@@ -45,7 +45,7 @@ class Draft:
 
         Raises:
             ConflictError: Another refresh came first.
-            NeedsSparkError: The table is not one for this lane, or a checkpoint is due.
+            NeedsSparkError: The table is not one for this lane.
         """
         self._clock = perf_counter()
         self.target = target
@@ -62,9 +62,8 @@ class Draft:
         schema = arrow_schema(self.metadata)
         if schema is None or not is_writable(self.protocol, self.metadata):
             raise NeedsSparkError
-        if (self.read + 1) % checkpoint_interval(self.metadata) == 0:
-            raise NeedsSparkError
         self.schema = schema
+        self.file_schema = file_schema(self.metadata, schema)
         self.writer = FileWriter(folder)
         self._fresh: dict[str, pa.Table] = {}
         self._keeps = False
@@ -76,6 +75,11 @@ class Draft:
         if (now.record_version, now.foreign) != (self.expected.record_version, self.expected.foreign):
             raise conflict(self.target.name)
         return now.version
+
+    @property
+    def owes_checkpoint(self) -> bool:
+        """True if the next commit must bring a checkpoint, which only Spark writes."""
+        return (self.read + 1) % checkpoint_interval(self.metadata) == 0
 
     # -- reading
 
@@ -116,7 +120,7 @@ class Draft:
                 path = self.target.log.path_of(file.path)
                 if path is None:
                     raise NeedsSparkError
-                rows = read_file(path, list(self.schema))
+                rows = read_file(path, list(self.file_schema))
                 kept[file.path] = pa.Table.from_arrays(rows.columns, schema=self.schema)
         return [kept[file.path] for file in files]
 
@@ -160,15 +164,21 @@ class Draft:
         if rows.num_rows:
             actions.append(self._add(rows))
         if has_feed(self.metadata):
-            actions.append(self.writer.feed(_told(with_places(stored, edit.leaving), inserts)))
+            told = _told(with_places(stored, edit.leaving), inserts)
+            actions.append(self.writer.feed(self._as_in_files(told)))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
 
     def _add(self, rows: pa.Table) -> Action:
         pieces = max((column.num_chunks for column in rows.columns), default=0)
         rows = rows.combine_chunks() if pieces > _MOST_CHUNKS else rows
-        action = self.writer.add(rows)
+        action = self.writer.add(self._as_in_files(rows))
         self._fresh[str(action["add"]["path"])] = rows
         return action
+
+    def _as_in_files(self, rows: pa.Table) -> pa.Table:
+        """Give rows, perhaps with more columns than the table's, under the names that files have for them."""
+        more = list(rows.schema)[len(self.schema) :]
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema([*self.file_schema, *more]))
 
     def _commit(self, actions: Sequence[Action], mode: str, inserted: int, deleted: int) -> Applied:
         version = self.read + 1

@@ -33,18 +33,26 @@ _REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableInCommitTimestamps"
 
 def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Tell whether files hold the table's columns under their own names, and nothing unknown bears on them."""
-    mode = _settings(metadata).get("delta.columnMapping.mode", "none")
-    return mode == "none" and set(protocol.get("readerFeatures") or ()) <= _READER_FEATURES
+    return _mapping(metadata) == "none" and _knows_reading(protocol)
+
+
+def _mapping(metadata: Mapping[str, Any]) -> str:
+    return _settings(metadata).get("delta.columnMapping.mode", "none")
+
+
+def _knows_reading(protocol: Mapping[str, Any]) -> bool:
+    return set(protocol.get("readerFeatures") or ()) <= _READER_FEATURES
 
 
 def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Tell whether a commit of plain files is all that the table's format asks of a writer."""
+    """Tell whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
     version = int(protocol["minWriterVersion"])
     if version > _MOST_LEGACY_WRITER and protocol.get("writerFeatures") is None:
         return False
     settings = _settings(metadata)
     return (
-        is_readable(protocol, metadata)
+        _mapping(metadata) in ("none", "name")
+        and _knows_reading(protocol)
         and set(protocol.get("writerFeatures") or ()) <= _WRITER_FEATURES
         and not metadata.get("partitionColumns")
         and not any(key.startswith(_REFUSED_SETTINGS) for key in settings)

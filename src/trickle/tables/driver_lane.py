@@ -34,6 +34,17 @@ class DriverLane:
         self.target = target
         self._kept: dict[str, pa.Table] = {}
 
+    def rows(self, most: int) -> pa.Table | None:
+        """Give all rows, if they are no more than some."""
+        try:
+            draft = Draft(self.target, self._kept, "", self.target.state())
+            files = draft.files()
+            if sum(file.records or 0 for file in files) > most:
+                return None
+            return pa.concat_tables([draft.schema.empty_table(), *draft.stored(files)])
+        except NeedsSparkError:
+            return None
+
     def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied | None:
         """Replace all rows."""
         return self._try(lambda draft: draft.replace_all(draft.given(rows)), record, expected)
@@ -85,7 +96,7 @@ class DriverLane:
         draft = None
         try:
             draft = Draft(self.target, self._kept, record, expected)
-            return write(draft)
+            return None if draft.owes_checkpoint else write(draft)
         except NeedsSparkError:
             return None
         except MissingRowsError as error:
