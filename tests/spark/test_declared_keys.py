@@ -62,6 +62,9 @@ def test_only_rows_that_the_changes_do_not_tell_are_searched_for(spark, shop, mo
         assert shop.verify(name).ok
     plain = Trickle(spark, disable={"declared_keys"})
     assert plain.verify("by_line").ok
+    shown = plain.explain("by_line")
+    assert "which is identified by id, refers to customers by customer" in shown
+    assert "switched off: declared_keys" in shown
 
 
 def test_a_key_that_does_not_hold_ends_a_refresh_or_is_found_by_verify(spark, shop):

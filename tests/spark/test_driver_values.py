@@ -138,6 +138,18 @@ def test_what_only_spark_can_tell_is_left_to_it(rows, text):
     assert simple_form(jvm, expr) is None
 
 
+def test_division_by_zero_is_left_to_spark(rows):
+    import polars as pl
+
+    jvm, expr = lifted(rows, "x / y")
+    simple = simple_form(jvm, expr)
+    names = [str(a.exprId().id()) for a in items(rows._jdf.queryExecution().analyzed().output())]
+    frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
+
+    with pytest.raises(NotHereError):
+        Values(lambda _: simple).value(Opaque(0, frozenset(), "x / y", expr), frame)
+
+
 def test_sum_that_does_not_fit_is_left_to_spark(rows):
     import polars as pl
 

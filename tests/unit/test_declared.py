@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trickle.algebra.expr import Column
 from trickle.algebra.plan import Scan
+from trickle.compile.program import SELF
 from trickle.errors import SourceError
 from trickle.model.definition import SourceVersion
 from trickle.model.keys import ForeignKey, TableKeys
@@ -112,6 +113,26 @@ def test_a_line_that_came_as_its_order_went_is_an_error(at):
 def test_a_line_that_went_as_its_order_came_is_an_error():
     with pytest.raises(SourceError, match=r"lines.order_id has 1, which orders does not have before"):
         find({"orders": [], "lines": [(1, 5)]}, {"orders": [(1, 0)], "lines": []}, "lines", "old")
+
+
+def test_a_key_that_the_query_does_not_read_tells_nothing():
+    old, new = {"orders": [], "lines": []}, {"orders": [(1, 0)], "lines": [(1, 5)]}
+    searched: list[dict[str, list[int]]] = []
+    known = declared(old, new, {"orders": Source(ORDER_KEYS), "lines": Source(LINE_KEYS)}, searched)
+    known.changes = {**known.changes, "orders": known.changes["orders"].drop_columns(["id"])}
+
+    found = known.find(scan("lines", "new"), {"order_id": pa.array([1], pa.int64())})
+
+    assert found.num_rows == 1
+    assert searched == [{"order_id": [1]}]
+
+
+def test_rows_of_the_stream_table_itself_are_searched_for():
+    known = Declared({}, {}, {}, {}, lambda _, keys: table([(1, 0)], ("id", "day")) if keys else None)
+
+    found = known.find(Scan(SELF, scan("orders", "new").base, "new"), {"id": pa.array([1], pa.int64())})
+
+    assert found.num_rows == 1
 
 
 def test_keys_declared_since_the_last_refresh_tell_nothing_of_it():

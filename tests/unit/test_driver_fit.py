@@ -31,12 +31,15 @@ def test_plain_tables_are_written() -> None:
     assert is_writable(PLAIN, metadata(enableChangeDataFeed="true"))
     assert is_writable(features("changeDataFeed", "timestampNtz", "deletionVectors"), metadata())
     assert arrow_schema(metadata()) == pa.schema([("a", pa.int64())])
+    mapped = metadata(columnMapping__mode="name")
+    assert is_writable(PLAIN, mapped)
+    assert not is_readable(PLAIN, mapped)  # as a source: there, files are searched under the columns' own names
 
 
 @pytest.mark.parametrize(
     ("protocol", "described"),
     [
-        (PLAIN, metadata(columnMapping__mode="name")),
+        (PLAIN, metadata(columnMapping__mode="id")),
         (PLAIN, metadata(partitions=["a"])),
         (PLAIN, metadata(constraints__positive="a > 0")),
         (PLAIN, metadata(appendOnly="true")),

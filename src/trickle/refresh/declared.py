@@ -62,7 +62,8 @@ class Declared:
     def find(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows of a scan that have some keys; None if they are to be read from its snapshot."""
         for column, wanted in keys.items():
-            known = self._known_by(scan, column)
+            # The stream table's own rows are read under a name that is no source's.
+            known = self._known_by(scan, column) if scan.source in self.sources else None
             if known is not None and known.values.type == wanted.type:
                 return self._with_known(scan, keys, column, known)
         return self.search(scan, keys)
@@ -99,6 +100,8 @@ class Declared:
         if parent is None or theirs is None or (mine is None and scan.source in self.changes):
             return None
         (key,) = self._keys(parent).primary
+        if key not in theirs.column_names:
+            return None  # the query does not read it
         came, went = (rows[key] for rows in self._unique_sides(parent, key, theirs))
         fresh, gone = _without(came, went), _without(went, came)
         if mine is None:

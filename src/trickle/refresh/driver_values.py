@@ -74,7 +74,8 @@ class Values:
 
     def _is_null(self, name: str, value: Expr, rows: pl.DataFrame) -> Any:
         found = self.number(value, rows)
-        return pc.is_null(found) if name == "isnull" else pc.is_valid(found)
+        is_so = pc.is_null(found) if name == "isnull" else pc.is_valid(found)
+        return pa.repeat(is_so, rows.height) if isinstance(is_so, pa.Scalar) else is_so
 
     def _compare(self, name: str, values: list[Any], rows: pl.DataFrame) -> Any:
         """Compare computed values: decimals with decimals, else of one type."""

@@ -107,6 +107,11 @@ class Evaluation:
         plan = self._reached(plan)
         return self._shared[plan.name] if isinstance(plan, Shared) else self.materialise(self._lowered(plan))
 
+    def computed_here(self, plan: Plan) -> Rows | None:
+        """Compute a plan in the driver; None if a part of it needs Spark."""
+        reached = self._reached(plan)
+        return self._shared[reached.name] if isinstance(reached, Shared) else None
+
     def settle(self, plan: Plan) -> Plan:
         """Compute the shared results a plan reads, innermost first, and prune by what turned out empty."""
         plan = prune(plan, self.empty)

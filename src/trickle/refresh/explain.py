@@ -22,10 +22,12 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.render import render
+from trickle.compile.program import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from trickle.compile.program import Program
     from trickle.refresh.prepare import Prepared
+    from trickle.tables.contract import SourceTable
 
 LAWS: Final[Mapping[type[Plan], str]] = {
     Filter: "linear: filter the change",
@@ -58,7 +60,7 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
     """Give the whole explanation."""
     lines = [f"Stream table {name} (mode {mode})"]
     for source, columns in sorted(prepared.used.items()):
-        lines.append(f"  reads {source}: {', '.join(columns)}")
+        lines += [f"  reads {source}: {', '.join(columns)}", *_keys(prepared.sources[source])]
     if prepared.obstacles:
         lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
         lines += ["", "Refreshed in full, because"]
@@ -72,7 +74,17 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
         lines += _changes(part)
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
-    return "\n".join([*lines, *_changes(prepared.program)])
+    off = prepared.program.disable & OPTIMISATIONS
+    lines += [*_changes(prepared.program), "", f"Optimisations: {', '.join(sorted(OPTIMISATIONS - off))}"]
+    return "\n".join([*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])])
+
+
+def _keys(source: SourceTable) -> list[str]:
+    """Show what was declared of a source."""
+    keys = source.keys(source.head())
+    declared = [f"is identified by {', '.join(keys.primary)}"] if keys.primary else []
+    declared += [f"refers to {key.name} by {', '.join(key.columns)}" for key in keys.foreign]
+    return [f"    which {', '.join(declared)}"] if declared else []
 
 
 def _changes(program: Program) -> list[str]:

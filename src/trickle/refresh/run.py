@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -298,7 +298,13 @@ class Refresh:
         """Give the rows at a frontier. A query that is only ever recomputed runs as Spark has it."""
         if self.prepared.obstacles:
             return self.jvm.frame(self.prepared.analysed)
-        return Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame(self.prepared.program.plan)
+        program, evaluation = self.prepared.program, Evaluation(self.jvm, self._snapshots(goal, goal), {})
+        if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
+            # What stands on small stages alone needs no Spark job.
+            here = replace(evaluation, find=partial(self._find, goal, goal), at_hand=True).computed_here(program.plan)
+            if here is not None:
+                return here.frame
+        return evaluation.frame(program.plan)
 
     def _differential(
         self,

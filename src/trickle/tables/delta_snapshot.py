@@ -36,8 +36,13 @@ _MOST_BYTES: Final = 4 * 1024**3
 MOST_WHOLE: Final = 50_000
 """Rows of a table that is read whole into the driver."""
 
-_MOST_KEPT: Final = 300_000
-"""Rows of a table that were found and are kept."""
+_MOST_KEPT: Final = 32
+_MOST_KEPT_KEYS: Final = 20_000
+_MOST_KEPT_ROWS: Final = 300_000
+"""Of the rows of a table that were found: how many times, for how many keys and how many rows are kept."""
+
+_MOST_FOUND_BYTES: Final = 256 * 1024**2
+"""Of rows to be found, as files hold them."""
 
 _KEPT_LISTS: Final = 3
 _UNASKED: Final = -1
@@ -94,19 +99,29 @@ class PlainFiles:
                 for name, values in keys.items():
                     whole = whole.filter(pc.is_in(whole[name], value_set=values.cast(whole[name].type)))
                 return whole.select(list(columns))
+        if sum(map(len, keys.values())) > _MOST_KEPT_KEYS:
+            return self._search(version, columns, keys)
         place = self._log.generation, version, *columns, *((n, *v.to_pylist()) for n, v in keys.items())
         known = self._found.pop(place, None)
         found = self._search(version, columns, keys) if known is None else known
         if found is not None:
             self._found[place] = found
-            while sum(table.num_rows for table in self._found.values()) > _MOST_KEPT and len(self._found) > 1:
-                self._found.pop(next(iter(self._found)))
+            self._forget()
         return found
+
+    def _forget(self) -> None:
+        """Keep no more than some of what was found, the latest."""
+        rows = sum(table.num_rows for table in self._found.values())
+        while len(self._found) > 1 and (rows > _MOST_KEPT_ROWS or len(self._found) > _MOST_KEPT):
+            rows -= self._found.pop(next(iter(self._found))).num_rows
 
     def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
         if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else MOST_WHOLE):
+            return None
+        size = sum(file.size for file in files) / (self.count(version) or 1)
+        if self._foreseen(version, keys) * size > _MOST_FOUND_BYTES:
             return None
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
         if sum(file.size for file in near) > _MOST_BYTES:

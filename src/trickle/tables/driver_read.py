@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 
-MOST_BYTES: Final = 512 * 1024 * 1024
+MOST_BYTES: Final = 256 * 1024 * 1024
 MOST_ROWS: Final = 1_000_000
 _MOST_ROWS_READ: Final = 20_000_000
 """Rows of the files together: a small change may lie in big files, but netting them takes its time too."""
