@@ -32,6 +32,8 @@ _COMPARISONS: Final[Mapping[str, str]] = {
     "GreaterThanOrEqual": ">=",
 }
 _TEXT: Final[Mapping[str, str]] = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_RANKS: Final[Mapping[str, str]] = {"RowNumber": "row_number", "Rank": "rank", "DenseRank": "dense_rank"}
+"""Functions that look at their window's partition and order, and at nothing else."""
 _NULLS: Final[Mapping[str, str]] = {"IsNotNull": "isnotnull", "IsNull": "isnull"}
 _EPOCH: Final = date(1970, 1, 1)
 
@@ -106,6 +108,8 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         return Lit(None, Column(0, "", _type(expr))) if is_null else _value(jvm, expr)
     if name == "AggregateExpression":
         return _aggregate(jvm, expr)
+    if name == "WindowExpression" and jvm.name(expr.windowFunction()) in _RANKS:
+        return Call(_RANKS[jvm.name(expr.windowFunction())], ())
     if name == "DecimalDivideWithOverflowCheck":
         parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
         return Cast(Call("/", parts), Column(0, "", _type(expr)))

@@ -30,11 +30,13 @@ from trickle.algebra.plan import (
     TopK,
     Union,
     When,
+    Window,
 )
 from trickle.algebra.walk import rebuild
 from trickle.refresh.driver_groups import first_rows, group_rows
 from trickle.refresh.driver_joins import join_rows
 from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name
+from trickle.refresh.driver_windows import ranked_rows
 
 Table = Callable[[Plan], "pa.Table | None"]
 """Gives the rows of a leaf, None if they are not in the driver."""
@@ -113,6 +115,8 @@ class AtHand:
                 return group_rows(plan, self._rows(plan.child), self._values)
             case TopK():
                 return first_rows(plan, self._rows(plan.child), self._values)
+            case Window():
+                return ranked_rows(plan, self._rows(plan.child), self._values)
         raise NotHereError
 
     def _leaf(self, plan: Plan) -> pl.DataFrame:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -15,7 +16,7 @@ from trickle.catalyst.simple import is_compared
 from trickle.refresh.driver_values import NotHereError, Values, column_name, largest
 
 if TYPE_CHECKING:
-    from trickle.algebra.plan import Aggregate, TopK
+    from trickle.algebra.plan import Aggregate, Plan, TopK
 
 _GROUPED: Final = frozenset({"boolean", "timestamp", "timestamp_ntz"})
 _BOUND: Final = 10**38
@@ -143,16 +144,33 @@ _FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 def first_rows(plan: TopK, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
     """Give the first rows in a total order."""
-    keys, descending, nulls_last = [], [], []
-    for at, expr in enumerate(plan.order):
-        value, down, last = _order(expr, values)
-        if not isinstance(value, Col) or not is_compared(type_of(plan.child, value.column)):
-            raise NotHereError
-        keys.append(pl.col(column_name(value.column)).alias(f"o{at}"))
-        descending.append(down)
-        nulls_last.append(last)
-    ordered = rows.sort(keys, descending=descending, nulls_last=nulls_last)
+    keys = sort_keys(plan.order, plan.child, values)
+    ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
     return ordered.slice(plan.offset, plan.limit)
+
+
+@dataclass(slots=True)
+class SortKeys:
+    """The columns of an order, and for each of them whether it descends and whether NULLs come last."""
+
+    columns: list[str] = field(default_factory=list)
+    descending: list[bool] = field(default_factory=list)
+    nulls_last: list[bool] = field(default_factory=list)
+
+
+def sort_keys(order: Sequence[Expr], child: Plan, values: Values) -> SortKeys:
+    """Give an order to polars, if it means the same there; a column that stands in it twice counts once."""
+    keys = SortKeys()
+    for expr in order:
+        value, down, last = _order(expr, values)
+        if not isinstance(value, Col) or not is_compared(type_of(child, value.column)):
+            raise NotHereError
+        name = column_name(value.column)
+        if name not in keys.columns:
+            keys.columns.append(name)
+            keys.descending.append(down)
+            keys.nulls_last.append(last)
+    return keys
 
 
 def _order(expr: Expr, values: Values) -> tuple[Expr, bool, bool]:
