@@ -56,6 +56,8 @@ def test_change_files_are_read_where_they_are_smaller() -> None:
     assert [file.path for file in plans[0].added] == ["d"]
     assert plans[1].bytes == 205
     assert changed_rows([update], plans[0]) == 6
+    by_delta_rs = commit(1, "-a:100", "+b:96", "~c:1", operation="DELETE", metrics={"num_deleted_rows": 4})
+    assert changed_rows([by_delta_rs], reading_plans([by_delta_rs])[0]) == 4
 
 
 def test_a_way_in_which_rows_only_come_goes_first() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from trickle.model.stored import Stored
 
-_ROWS_A_SECOND: Final = 50_000
+_ROWS_A_SECOND: Final = 200_000
 _LEAST_SECONDS: Final = 0.5
 _CLEARLY: Final = 1.1
 _FORGET: Final = 0.97

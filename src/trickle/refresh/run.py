@@ -43,8 +43,8 @@ logger = logging.getLogger("trickle")
 MOST_STAGE_ROWS: Final = 1_000_000
 """A stage with more rows is not kept: finding and rewriting its rows costs more than recomputing them by key."""
 
-_UNKNOWN_ROWS: Final = 1_000_000
-"""Taken for the changed rows of a source whose log does not count them."""
+_BYTES_A_ROW: Final = 30
+"""Taken for the size of a changed row where the log does not count them."""
 
 _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
 
@@ -247,7 +247,7 @@ class Refresh:
             spans = [self._span(n, record.frontier[n], goal[n]) for n in moved]
         if any(s.broken for s in spans):
             return None
-        self.rows = sum(_UNKNOWN_ROWS if s.rows is None else s.rows for s in spans)
+        self.rows = sum(s.bytes // _BYTES_A_ROW if s.rows is None else s.rows for s in spans)
         if self.costs is None:
             self.costs = record.costs
         self.estimate = self.costs.estimate(self.rows)

@@ -129,12 +129,15 @@ def layers(files: Iterable[FileAction]) -> list[list[FileAction]]:
 
 
 _ROWS_BY_OPERATION: Final[Mapping[str, Mapping[str, int]]] = {
-    "DELETE": {"numDeletedRows": 1},
-    "UPDATE": {"numUpdatedRows": 2},
-    "MERGE": {"numTargetRowsInserted": 1, "numTargetRowsDeleted": 1, "numTargetRowsUpdated": 2},
-    "WRITE": {"numInsertedRows": 1, "numDeletedRows": 1},  # ours alone: a stream table that is read by another
+    "DELETE": {"numdeletedrows": 1},
+    "UPDATE": {"numupdatedrows": 2},
+    "MERGE": {"numtargetrowsinserted": 1, "numtargetrowsdeleted": 1, "numtargetrowsupdated": 2},
+    "WRITE": {"numinsertedrows": 1, "numdeletedrows": 1},  # ours alone: a stream table that is read by another
 }
-"""Changed rows that an operation's own metrics tell: metric -> how often a row of it counts."""
+"""Changed rows that an operation's own metrics tell: metric -> how often a row of it counts.
+
+Spark writes ``numDeletedRows``, delta-rs ``num_deleted_rows``.
+"""
 
 
 def changed_rows(commits: Sequence[Commit], plan: ReadingPlan) -> int | None:
@@ -156,7 +159,8 @@ def _rows_by_metrics(commit: Commit) -> int | None:
     if not commit.removes and not commit.feed:
         counts = [file.records for file in commit.adds]
         return None if None in counts else sum(rows for rows in counts if rows is not None)
-    metrics: Mapping[str, Any] = commit.info.get("operationMetrics") or {}
+    told: Mapping[str, Any] = commit.info.get("operationMetrics") or {}
+    metrics = {name.replace("_", "").lower(): value for name, value in told.items()}
     wanted = _ROWS_BY_OPERATION.get(commit.operation)
     if wanted is None or any(name not in metrics for name in wanted):
         return None
