@@ -32,6 +32,7 @@ from trickle.algebra.plan import (
     When,
     Window,
 )
+from trickle.algebra.types import decimal_digits, type_of
 from trickle.algebra.walk import rebuild
 from trickle.refresh.driver_groups import first_rows, group_rows
 from trickle.refresh.driver_joins import join_rows
@@ -191,8 +192,14 @@ def _is_carried(type_: pa.DataType) -> bool:
 
 
 def _as_arrow(plan: Plan, rows: pl.DataFrame) -> pa.Table:
-    """Give rows under the columns' names; a name that stands twice gets the id."""
+    """Give rows under the columns' names; a name that stands twice gets the id.
+
+    Decimals must have the width that Spark gives them: a sum of the engine's own is wider here, so it is not handed on.
+    """
     table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
+    for column, type_ in zip(plan.columns, table.schema.types, strict=True):
+        if pa.types.is_decimal(type_) and decimal_digits(type_of(plan, column)) != (type_.precision, type_.scale):
+            raise NotHereError
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     names: list[str] = []
     for column in plan.columns:
