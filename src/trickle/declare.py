@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trickle.errors import DefinitionError
-from trickle.model.definition import SourceVersion
 from trickle.model.keys import ForeignKey, TableKeys
 from trickle.model.reason import KEY_VIOLATED
 from trickle.refresh.audit import not_there, not_unique
@@ -40,16 +39,15 @@ def declare_keys(
     for columns, other in foreign_key.items():
         mine = _facts(table, facts, columns)
         parent = DeltaSource(spark, other, location_of(spark, other))
-        seen = SourceVersion(version=parent.head(), identity=parent.identity(parent.head()))
-        if seen.identity == source.identity(version):
-            theirs = primary
-        else:
-            theirs = _facts(other, parent.columns(seen.version), parent.keys(seen.version).primary)
+        newest = parent.head()
+        identity = parent.identity(newest)
+        is_itself = identity == source.identity(version)
+        theirs = primary if is_itself else _facts(other, parent.columns(newest), parent.keys(newest).primary)
         _check_pair(table, mine, other, theirs)
         if check:
             names = [f.name for f in theirs]
-            broken += not_there(table, rows, [f.name for f in mine], other, parent.snapshot(seen.version), names)
-        foreign.append(ForeignKey(columns=_identities(mine), table=seen.identity, name=other))
+            broken += not_there(table, rows, [f.name for f in mine], other, parent.snapshot(newest), names)
+        foreign.append(ForeignKey(columns=_identities(mine), table=identity, name=other))
     if broken:
         text = f"the keys do not hold: {'; '.join(broken)}."
         raise DefinitionError(KEY_VIOLATED, text, hint="Correct the data first, or declare what holds.")
@@ -59,12 +57,14 @@ def declare_keys(
 def _facts(table: str, known: Mapping[str, ColumnFact], columns: Columns) -> list[ColumnFact]:
     """Give columns by the names a user wrote, in any case."""
     by_name = {name.lower(): fact for name, fact in known.items()}
-    asked = (columns,) if isinstance(columns, str) else tuple(columns)
+    asked: tuple[object, ...] = (columns,)
+    if isinstance(columns, Sequence) and not isinstance(columns, str):
+        asked = tuple(columns)
     for name in asked:
         if not isinstance(name, str) or name.lower() not in by_name:
             text = f"{table} has no column {name!r}."
             raise DefinitionError("UNKNOWN_COLUMN", text, hint=f"Its columns are {', '.join(known)}.")
-    return [by_name[name.lower()] for name in asked]
+    return [by_name[str(name).lower()] for name in asked]
 
 
 def _identities(facts: Iterable[ColumnFact]) -> tuple[str, ...]:

@@ -89,6 +89,7 @@ def test_what_cannot_be_declared(spark, shop):
     spark.sql("CREATE VIEW a_view AS SELECT * FROM orders")
     for code, table, keys in (
         ("UNKNOWN_COLUMN", "orders", {"primary_key": "nix"}),
+        ("UNKNOWN_COLUMN", "orders", {"primary_key": 5}),
         ("UNKNOWN_SOURCE", "nowhere", {"primary_key": "id"}),
         ("UNSUPPORTED_SOURCE", "a_view", {"primary_key": "id"}),
         ("KEY_VIOLATED", "lines", {"primary_key": "order_id"}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from trickle.model.keys import NO_KEYS
 from trickle.model.names import quote
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def broken_keys(sources: Mapping[str, SourceTable], at: Mapping[str, SourceVersi
     by_id = {at[name].identity: name for name in sources}
     for name, source in sources.items():
         keys = source.keys(at[name].version)
-        if keys != source.keys(source.head()):
+        if keys == NO_KEYS or keys != source.keys(source.head()):
             continue
         rows = source.snapshot(at[name].version, keys.primary)
         if keys.primary:
