@@ -1,23 +1,28 @@
 """What refreshes of one table cost, learnt from its own: what mode ``auto`` chooses by.
 
-Law    chosen = the mode of the lower estimate; a full refresh only if it is clearly lower, and by more than half a second
+Law    chosen = the mode of the lower estimate; a full refresh only if it is clearly lower, and by more than a moment
        estimate(full)          = the last full one
        estimate(differential)  = the last differential one, scaled by the number of changed rows beyond what it had;
                                  before there was one, a rate that small clusters reach
 
-A mode that lost is measured again after a while: each time it is not chosen, its estimate shrinks a little.
+A mode's first refresh in a process also starts things up, so only half of it counts. A mode that lost is measured again
+after a while: each time it is not chosen, its estimate shrinks a little.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from pydantic import Field
+
 from trickle.model.stored import Stored
 
 _ROWS_A_SECOND: Final = 200_000
 _LEAST_SECONDS: Final = 0.5
+_MOMENT: Final = 0.2
 _CLEARLY: Final = 1.1
 _FORGET: Final = 0.97
+_COLD: Final = 0.5
 _WRONG: Final = 2.0
 
 
@@ -30,15 +35,20 @@ class Estimate(Stored):
     @property
     def prefers_full(self) -> bool:
         """True if recomputing is clearly cheaper, and by more than a moment."""
-        return self.full is not None and self.differential > max(_CLEARLY * self.full, self.full + _LEAST_SECONDS)
+        return self.full is not None and self.differential > max(_CLEARLY * self.full, self.full + _MOMENT)
 
 
 class Costs(Stored):
-    """The last measured seconds of each mode, and the changed rows of the differential one."""
+    """The last measured seconds of each mode, and the changed rows of the differential one.
+
+    Attributes:
+        warm: The modes that this process has used already.
+    """
 
     full: float | None = None
     differential: float | None = None
     rows: int = 0
+    warm: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     def estimate(self, rows: int) -> Estimate:
         """Foresee a refresh of so many changed rows."""
@@ -49,12 +59,16 @@ class Costs(Stored):
 
     def after_differential(self, seconds: float, rows: int) -> Costs:
         """Learn from a differential refresh."""
-        return self.model_copy(update={"differential": seconds, "rows": rows})
+        return self._learn("differential", seconds).model_copy(update={"rows": rows})
 
     def after_full(self, seconds: float, *, chosen: bool) -> Costs:
         """Learn from a full one; if it was ``chosen`` for its cost, the other mode comes nearer to its next try."""
         kept = self.differential * _FORGET if chosen and self.differential is not None else self.differential
-        return self.model_copy(update={"full": seconds, "differential": kept})
+        return self.model_copy(update={"differential": kept})._learn("full", seconds)
+
+    def _learn(self, mode: str, seconds: float) -> Costs:
+        counted = seconds if mode in self.warm else _COLD * seconds
+        return self.model_copy(update={mode: counted, "warm": self.warm | {mode}})
 
 
 def was_wrong(estimated: float, seconds: float) -> bool:

@@ -99,6 +99,12 @@ class Transaction:
         """Count the rows in the data files written so far."""
         return sum(file.records or 0 for file in self._written if file.action == "add")
 
+    def metrics(self) -> dict[str, int]:
+        """Give what the table's history shows of the files written so far."""
+        adds = [file for file in self._written if file.action == "add"]
+        size = sum(file.size for file in self._written)
+        return {"numFiles": len(adds), "numOutputBytes": size, "numOutputRows": self.added_rows()}
+
     def commit(self, actions: Iterable[Jvm], mode: str, number: int, record: str) -> int:
         """Make the next version; gives its number. ``mode`` is what the table's history shows, Append or Overwrite."""
         mark = self.handle.action("txn", {"appId": APPLICATION, "version": number})

@@ -82,7 +82,7 @@ def make_target(
     fresh = handle is not None and not handle.folder_exists()
     is_ours = False
     try:
-        _make_empty(name, like, {**TABLE_PROPERTIES, **(properties or {})})
+        _make_empty(spark, name, like, {**TABLE_PROPERTIES, **(properties or {})})
         is_ours = True
         target = open_target(spark, name, lane=lane)
         fill(target)
@@ -94,16 +94,18 @@ def make_target(
     return target
 
 
-def _make_empty(name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
+def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
     # Rows come with the next commit: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta
     # refuses files in the commit that turns on both column mapping and the change feed. A table without a record is
     # one not yet refreshed, so a crash in between does no harm.
-    writer = like.limit(0).writeTo(name).using("delta")
+    jvm: Jvm = spark._jvm
+    made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(name)
+    made = made.addColumns(like._jdf.schema().asNullable())
     if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json()))):
         settings = {**settings, "delta.columnMapping.mode": "name"}
     for key, value in settings.items():
-        writer = writer.tableProperty(key, value)
-    writer.create()
+        made = made.property(key, value)
+    made.execute()
 
 
 def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto") -> DeltaTarget:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
@@ -24,7 +24,9 @@ from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
 from trickle.tables.delta_snapshot import MOST_WHOLE, PlainFiles
+from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
+from trickle.tables.driver_log import LocalLog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
     from trickle.tables.contract import Lane
     from trickle.tables.delta_jvm import Jvm
+
+_MOST_ACTIONS: Final = 1000
+"""A commit of more files is left to Delta."""
 
 
 class DeltaTarget:
@@ -85,6 +90,13 @@ class DeltaTarget:
             return TargetState(version, commit.info.get("userMetadata"), version)
         foreign = (*state.foreign, commit.operation) if commit.changes_data else state.foreign
         return TargetState(version, state.record, state.record_version, foreign)
+
+    def check(self, expected: TargetState) -> int:
+        """Give the newest version, if the table is where a refresh expects it."""
+        now = self.state()
+        if (now.record_version, now.foreign) != (expected.record_version, expected.foreign):
+            raise conflict(self.name)
+        return now.version
 
     @property
     def next_number(self) -> int:
@@ -235,18 +247,19 @@ class _Work:
         self.record = record
         self.expected = expected
         self.undo: list[DataFrame] = []
+        self._log: LocalLog | None = None
         self._steps: dict[str, float] = {}
 
     def __enter__(self) -> Transaction:
         self._clock = perf_counter()
-        self._check()
+        self.target.check(self.expected)
         self.transaction = Transaction(self.target.handle, self.target.name, self.target.files)
         return self.transaction
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         for frame in self.undo:
             frame.unpersist()
-        if kind is not None:
+        if kind is not None and not (self._log and self._log.may_be_committed):
             self.transaction.abandon()
 
     def held(self, frame: DataFrame, given: DataFrame) -> tuple[DataFrame, bool]:
@@ -264,16 +277,32 @@ class _Work:
 
     def commit(self, actions: Sequence[Jvm], mode: str, inserted: int, deleted: int) -> Applied:
         target = self.target
-        with commit_lock(target.path):
-            self._check()
-            version = self.transaction.commit(actions, mode, target.next_number, self.record)
+        self._log = self._own_log() if len(actions) <= _MOST_ACTIONS else None
+        if self._log is not None:
+            lines = [json.loads(str(action.json())) for action in actions]
+            metrics = {
+                **self.transaction.metrics(),
+                "numInsertedRows": inserted,
+                "numDeletedRows": deleted,
+            }
+            version = self._log.commit(lines, mode, self.record, metrics)
+        else:
+            with commit_lock(target.path):
+                target.check(self.expected)
+                version = self.transaction.commit(actions, mode, target.next_number, self.record)
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 
-    def _check(self) -> None:
-        now = self.target.state()
-        if (now.record_version, now.foreign) != (self.expected.record_version, self.expected.foreign):
-            raise conflict(self.target.name)
+    def _own_log(self) -> LocalLog | None:
+        """Give the log if the driver may commit: Delta's own commit costs a Spark job and more."""
+        if self.target.driver is None:
+            return None
+        try:
+            log = LocalLog(self.target, self.expected)
+        except NeedsSparkError:
+            return None
+        # Delta knows whether a commit in between, which moved no rows, matters.
+        return None if log.owes_checkpoint or log.read != self.transaction.version else log
 
 
 def _numbered(frame: DataFrame, *extra: str) -> DataFrame:

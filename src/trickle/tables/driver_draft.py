@@ -11,10 +11,8 @@ import pyarrow as pa
 from trickle.tables.arrow_rows import with_places
 from trickle.tables.arrow_types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
-from trickle.tables.delta_commit import commit_lock, conflict
-from trickle.tables.delta_log import local_path
-from trickle.tables.driver_commit import commit_lines, put_checksum, put_commit
-from trickle.tables.driver_fit import NeedsSparkError, checkpoint_interval, has_feed, is_writable
+from trickle.tables.driver_fit import NeedsSparkError, has_feed
+from trickle.tables.driver_log import LocalLog
 from trickle.tables.driver_read import read_file
 from trickle.tables.driver_write import FileWriter, removal
 
@@ -51,35 +49,15 @@ class Draft:
         self.target = target
         self.kept = kept
         self.record = record
-        self.expected = expected
-        self.read = self._check()
-        log = self.target.log
-        folder = local_path(self.target.path)
-        if folder is None or not log.is_plain:
-            raise NeedsSparkError
-        self.metadata = log.metadata(self.read)
-        self.protocol = log.protocol(self.read)
-        schema = arrow_schema(self.metadata)
-        if schema is None or not is_writable(self.protocol, self.metadata):
+        self.log = LocalLog(target, expected)
+        schema = arrow_schema(self.log.metadata)
+        if schema is None:
             raise NeedsSparkError
         self.schema = schema
-        self.file_schema = file_schema(self.metadata, schema)
-        self.writer = FileWriter(folder)
+        self.file_schema = file_schema(self.log.metadata, schema)
+        self.writer = FileWriter(self.log.folder)
         self._fresh: dict[str, pa.Table] = {}
         self._keeps = False
-        self._may_be_committed = False
-
-    def _check(self) -> int:
-        """Give the newest version, if the table is where the refresh expects it."""
-        now = self.target.state()
-        if (now.record_version, now.foreign) != (self.expected.record_version, self.expected.foreign):
-            raise conflict(self.target.name)
-        return now.version
-
-    @property
-    def owes_checkpoint(self) -> bool:
-        """True if the next commit must bring a checkpoint, which only Spark writes."""
-        return (self.read + 1) % checkpoint_interval(self.metadata) == 0
 
     # -- reading
 
@@ -98,7 +76,7 @@ class Draft:
 
     def files(self) -> list[FileAction]:
         """List the table's files."""
-        found = self.target.files.at(self.read)
+        found = self.target.files.at(self.log.read)
         if found is None:
             raise NeedsSparkError
         return found
@@ -163,7 +141,7 @@ class Draft:
         actions = [removal(files[place]) for place in sorted(hit)]
         if rows.num_rows:
             actions.append(self._add(rows))
-        if has_feed(self.metadata):
+        if has_feed(self.log.metadata):
             told = _told(with_places(stored, edit.leaving), inserts)
             actions.append(self.writer.feed(self._as_in_files(told)))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
@@ -181,7 +159,6 @@ class Draft:
         return pa.Table.from_arrays(rows.columns, schema=pa.schema([*self.file_schema, *more]))
 
     def _commit(self, actions: Sequence[Action], mode: str, inserted: int, deleted: int) -> Applied:
-        version = self.read + 1
         metrics = {
             "numFiles": sum("add" in action for action in actions),
             "numOutputBytes": self.writer.bytes,
@@ -189,31 +166,14 @@ class Draft:
             "numInsertedRows": inserted,
             "numDeletedRows": deleted,
         }
-        with commit_lock(self.target.path):
-            # Even a commit that moved no row, compaction, may have taken the files that this one rewrites.
-            if self._check() != self.read:
-                raise conflict(self.target.name)
-            number = self.target.next_number
-            text = commit_lines(actions, mode=mode, number=number, record=self.record, read=self.read, metrics=metrics)
-            self._may_be_committed = True
-            log = self.writer.folder / "_delta_log"
-            try:
-                put_commit(log, version, text)
-            except FileExistsError as error:
-                self._may_be_committed = False
-                raise conflict(self.target.name) from error
-            except OSError:
-                self._may_be_committed = (log / f"{version:020d}.json").exists()
-                raise
-            if (files := self.target.files.at(version)) is not None:
-                put_checksum(log, version, files, self.metadata, self.protocol)
+        version = self.log.commit(actions, mode, self.record, metrics)
         if self._keeps:
             self.kept.update(self._fresh)
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
     def close(self) -> None:
         """Delete the files written if no commit can name them."""
-        if not self._may_be_committed:
+        if not self.log.may_be_committed:
             self.writer.abandon()
 
 

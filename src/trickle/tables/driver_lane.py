@@ -96,7 +96,7 @@ class DriverLane:
         draft = None
         try:
             draft = Draft(self.target, self._kept, record, expected)
-            return None if draft.owes_checkpoint else write(draft)
+            return None if draft.log.owes_checkpoint else write(draft)
         except NeedsSparkError:
             return None
         except MissingRowsError as error:
