@@ -30,6 +30,7 @@ from trickle.tables.catalog import Catalog
 from trickle.tables.delta_create import make_target
 from trickle.tables.delta_stages import DeltaStages
 from trickle.tables.delta_target import DeltaTarget
+from trickle.tables.kept_columns import KeptColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,7 +131,8 @@ class Trickle:
         self._jvm = Jvm(spark)
         self._frontend = Frontend(self._jvm)
         self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
-        self._catalog = Catalog(spark, self._lane)
+        columns = None if "kept_columns" in self.disable else KeptColumns()
+        self._catalog = Catalog(spark, self._lane, columns)
         self._open: dict[str, _Open] = {}
 
     # -- verbs

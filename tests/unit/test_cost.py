@@ -15,7 +15,7 @@ def test_a_change_far_too_big_for_the_usual_rate_is_recomputed():
 
 
 def test_moments_do_not_matter():
-    assert not Costs(full=0.1, differential=0.25, rows=10).estimate(10).prefers_full
+    assert not Costs(full=0.1, differential=0.9, rows=10).estimate(10).prefers_full
 
 
 def test_the_first_refresh_of_a_mode_in_a_process_counts_by_half():

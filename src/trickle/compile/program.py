@@ -35,6 +35,7 @@ OPTIMISATIONS: Final = frozenset(
         "at_hand",
         "declared_keys",
         "driver_lane",
+        "kept_columns",
         "key_ranges",
         "look_up",
         "replace_keys",

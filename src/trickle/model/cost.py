@@ -1,6 +1,6 @@
 """What refreshes of one table cost, learnt from its own: what mode ``auto`` chooses by.
 
-Law    chosen = the mode of the lower estimate; a full refresh only if it is clearly lower, and by more than a moment
+Law    chosen = the mode of the lower estimate; full only if it is clearly lower, and differential takes more than a moment
        estimate(full)          = the last full one
        estimate(differential)  = the last differential one, scaled by the number of changed rows beyond what it had;
                                  before there was one, a rate that small clusters reach
@@ -19,7 +19,7 @@ from trickle.model.stored import Stored
 
 _ROWS_A_SECOND: Final = 200_000
 _LEAST_SECONDS: Final = 0.5
-_MOMENT: Final = 0.2
+_MOMENT: Final = 1.0
 _CLEARLY: Final = 1.1
 _FORGET: Final = 0.97
 _COLD: Final = 0.5
@@ -34,8 +34,8 @@ class Estimate(Stored):
 
     @property
     def prefers_full(self) -> bool:
-        """True if recomputing is clearly cheaper, and by more than a moment."""
-        return self.full is not None and self.differential > max(_CLEARLY * self.full, self.full + _MOMENT)
+        """True if recomputing is clearly cheaper, and the other mode takes more than a moment."""
+        return self.full is not None and self.differential > max(_CLEARLY * self.full, _MOMENT)
 
 
 class Costs(Stored):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle.tables.contract import Lane
+    from trickle.tables.kept_columns import KeptColumns
 
 SESSION_CATALOG: Final = "spark_catalog"
 # Leaves that are constant rows: VALUES, SELECT without FROM, range().
@@ -24,10 +25,11 @@ _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 class Catalog:
     """The user's catalog, with what Trickle needs of it. Sources are kept, because their handles hold parsed logs."""
 
-    def __init__(self, spark: SparkSession, lane: Lane = "auto") -> None:
+    def __init__(self, spark: SparkSession, lane: Lane = "auto", columns: KeptColumns | None = None) -> None:
         """Bind to a session."""
         self.spark = spark
         self.lane = lane
+        self.columns = columns
         self._sources: dict[tuple[str, str], DeltaSource] = {}
         self._logs: dict[str, DeltaLogFiles] = {}
 
@@ -112,10 +114,7 @@ class Catalog:
         table = leaf.catalogTable()
         if table.isDefined():
             name = _relative(table.get().identifier(), schema)
-        known = self._sources.get((name, path))
-        if known is None:
-            known = self._sources[name, path] = DeltaSource(self.spark, name, path, lane=self.lane)
-        return known
+        return self._source(name, path)
 
     def source_by_name(self, name: str, *, catalog: str, schema: str) -> DeltaSource:
         """Give the source that a definition made in a catalog and schema calls ``name``.
@@ -133,9 +132,13 @@ class Catalog:
                 hint = "Was it dropped or renamed? Create it again, or drop the stream table."
                 raise SourceError("SOURCE_MISSING", f"there is no source table '{name}' any more.", hint=hint)
             path = found
+        return self._source(name, path)
+
+    def _source(self, name: str, path: str) -> DeltaSource:
         known = self._sources.get((name, path))
         if known is None:
-            known = self._sources[name, path] = DeltaSource(self.spark, name, path, lane=self.lane)
+            known = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns)
+            self._sources[name, path] = known
         return known
 
     def _log(self, location: str) -> DeltaLogFiles:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from trickle.model.keys import TableKeys
     from trickle.tables.contract import Lane
+    from trickle.tables.kept_columns import KeptColumns
 
 _KEPT_SNAPSHOTS: Final = 3
 """Snapshot handles kept: the newest, the one the last refresh stood at, and one more for a second reader."""
@@ -45,7 +46,9 @@ _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_ti
 class DeltaSource:
     """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto") -> None:
+    def __init__(
+        self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto", columns: KeptColumns | None = None
+    ) -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
         self.name = name
         self.lane = lane
@@ -53,7 +56,7 @@ class DeltaSource:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.log = DeltaLogFiles(self.handle)
-        self._plain = PlainFiles(spark, self.log)
+        self._plain = PlainFiles(spark, self.log, columns)
         self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
         self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
+    from trickle.tables.kept_columns import KeptColumns
 
 _MOST_FILES: Final = 1000
 """Spark looks at each file it is told; of many, Delta knows more without looking."""
@@ -51,14 +52,14 @@ _UNASKED: Final = -1
 class PlainFiles:
     """The files of a table at the versions asked for lately."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLogFiles) -> None:
-        """Bind to a table's log; reads nothing yet."""
+    def __init__(self, spark: SparkSession, log: DeltaLogFiles, columns: KeptColumns | None = None) -> None:
+        """Bind to a table's log; reads nothing yet. Columns looked into again and again are kept in ``columns``."""
         self._spark = spark
         self._log = log
         self._files = FileList(log)
         self._newest = -1
         self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
-        self._finder = Finder()
+        self._finder = Finder(columns)
         self._found: dict[tuple[object, ...], pa.Table] = {}
         self._domains: dict[tuple[int, str], int | None] = {}
 

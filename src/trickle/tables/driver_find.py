@@ -6,6 +6,9 @@ in six million rows costs about what reading their keys costs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -16,18 +19,32 @@ from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_read import check_calendar, plain_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from trickle.tables.kept_columns import KeptColumns
+
 MOST_FOUND: Final = 1_000_000
+
+_WIDEST: Final = 16
+"""Bytes of a value, texts aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Of a file's columns: types, and the bytes they may take when decoded."""
+
+    types: Mapping[str, Any]
+    sizes: Mapping[str, int]
 
 
 class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
-    def __init__(self) -> None:
-        """Know no file yet."""
-        self._types: dict[Path, Mapping[str, Any]] = {}
+    def __init__(self, columns: KeptColumns | None = None) -> None:
+        """Know no file yet; columns that are looked into again and again are kept in ``columns``."""
+        self._columns = columns
+        self._facts: dict[Path, _Facts] = {}
 
     def find(self, paths: Sequence[Path], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
         """Give the rows whose value of each key column is one of the given, with exactly these columns.
@@ -35,39 +52,66 @@ class Finder:
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
         """
-        known = {path: self._types.get(path) or _types(path) for path in paths}
-        self._types = known
+        self._facts = {path: self._facts.get(path) or _facts(path) for path in paths}
         for path in paths:
-            if any(known[path].get(field.name) != field.type for field in fields):
+            if any(self._facts[path].types.get(field.name) != field.type for field in fields):
                 raise NeedsSparkError
         names = [field.name for field in fields]
         if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
             raise NeedsSparkError
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
-        if not paths:
-            return schema.empty_table()
-        is_wanted = [pl.col(name).is_in(pl.Series(pl.from_arrow(values)).implode()) for name, values in keys.items()]
+        wanted = {name: pl.Series(pl.from_arrow(values)).implode() for name, values in keys.items()}
         try:
-            texts = [str(path) for path in paths]
-            scan = pl.scan_parquet(texts, glob=False, extra_columns="ignore", hive_partitioning=False)
-            found = (
-                (scan.filter(pl.all_horizontal(is_wanted)) if is_wanted else scan)
-                .select(names)
-                .head(MOST_FOUND + 1)
-                .collect()
-            )
+            found = self._search(paths, names, wanted)
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
-        if found.height > MOST_FOUND:
+        if sum(rows.height for rows in found) > MOST_FOUND:
             raise NeedsSparkError
-        return found.to_arrow().cast(schema)
+        return pa.concat_tables([schema.empty_table(), *(rows.to_arrow().cast(schema) for rows in found)])
+
+    def _search(
+        self, paths: Sequence[Path], names: Sequence[str], wanted: Mapping[str, pl.Series]
+    ) -> list[pl.DataFrame]:
+        found, left = [], []
+        for path in paths:
+            kept = self._kept(path, [*names, *wanted]) if wanted else None
+            if kept is None:
+                left.append(path)
+            else:
+                mask = reduce(and_, (kept[name].is_in(values) for name, values in wanted.items()))
+                found.append(kept.select(names).filter(mask))
+        if left:
+            scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
+            for name, values in wanted.items():
+                scan = scan.filter(pl.col(name).is_in(values))
+            found.append(scan.select(names).head(MOST_FOUND + 1).collect())
+        return found
+
+    def _kept(self, path: Path, names: Iterable[str]) -> pl.DataFrame | None:
+        """Give columns of a file from memory, if that is where they should be."""
+        if self._columns is None:
+            return None
+        sizes = self._facts[path].sizes
+        return self._columns.get(path, {name: sizes[name] for name in dict.fromkeys(names)})
 
 
-def _types(path: Path) -> Mapping[str, Any]:
-    """Give the types of a file's columns."""
+def _facts(path: Path) -> _Facts:
+    """Look at a file's end."""
     try:
         with pq.ParquetFile(path) as file:
             check_calendar(file)
-            return {field.name: plain_type(field.type) for field in file.schema_arrow}
+            types = {field.name: plain_type(field.type) for field in file.schema_arrow}
+            return _Facts(types, _sizes(file.metadata))
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
+
+
+def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
+    """Give the bytes that a file's columns may take when decoded, by name."""
+    sizes: dict[str, int] = {}
+    for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            name = chunk.path_in_schema.split(".")[0]
+            sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size + _WIDEST * group.num_rows
+    return sizes

@@ -1,0 +1,117 @@
+"""Columns of Parquet files, decoded once and kept: a file never changes, and look-ups come back to it at each refresh.
+
+Law    a column is kept once it is asked for again, if there is room for it
+       room is made only of columns that were last asked for before this one was: what is asked for in turn, and is too
+       much to be kept, does not drive itself out
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    Place = tuple[Path, str]
+
+_MOST_BYTES: Final = 1024**3
+_LEAST_SHARE: Final = 16
+"""Of the machine's memory no more than this part is taken."""
+
+_MOST_ASKED: Final = 10_000
+"""Columns not kept of which it is known when they were last asked for."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    values: pl.Series
+    asked: int
+
+
+class KeptColumns:
+    """The columns kept by one process; several threads may ask."""
+
+    def __init__(self, most_bytes: int | None = None) -> None:
+        """Keep nothing yet, and never more than some bytes."""
+        if most_bytes is None:
+            most_bytes = min(_MOST_BYTES, _memory() // _LEAST_SHARE)
+        self.most_bytes = most_bytes
+        self.bytes = 0
+        self._clock = 0
+        self._kept: dict[Place, _Kept] = {}
+        self._asked: dict[Place, int] = {}
+        self._lock = Lock()
+
+    def get(self, path: Path, sizes: Mapping[str, int]) -> pl.DataFrame | None:
+        """Give columns of a file, told by name with the bytes each may take; None if they are not worth keeping yet.
+
+        Raises:
+            PolarsError: The file cannot be read.
+            FileNotFoundError: It is gone.
+        """
+        with self._lock:
+            missing = self._ask(path, list(sizes))
+            if missing is None or not self._make_room(sum(sizes[name] for name in missing), self._since(path, missing)):
+                return None
+        if missing:
+            read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False)
+            with self._lock:
+                self._keep(path, read)
+        with self._lock:
+            found = [self._kept.get((path, name)) for name in sizes]
+        # Another thread may have needed the room meanwhile.
+        return None if None in found else pl.DataFrame([kept.values for kept in found if kept is not None])
+
+    def _ask(self, path: Path, names: Sequence[str]) -> list[str] | None:
+        """Note that columns are asked for; gives those to decode, None if one was never asked for before."""
+        self._clock += 1
+        missing = [name for name in names if (path, name) not in self._kept]
+        for name in names:
+            if (kept := self._kept.get((path, name))) is not None:
+                kept.asked = self._clock
+        fresh = [name for name in missing if (path, name) not in self._asked]
+        self._asked.update({(path, name): self._clock for name in fresh})
+        while len(self._asked) > _MOST_ASKED:
+            del self._asked[next(iter(self._asked))]
+        return None if fresh else missing
+
+    def _since(self, path: Path, names: Sequence[str]) -> int:
+        """Give when columns were asked for before, and note that they are again."""
+        before = min((self._asked[path, name] for name in names), default=self._clock)
+        self._asked.update({(path, name): self._clock for name in names})
+        return before
+
+    def _make_room(self, size: int, before: int) -> bool:
+        """Forget columns last asked for before a time, the oldest first, if that makes room."""
+        if self.bytes + size <= self.most_bytes:
+            return True
+        old = sorted((kept.asked, place) for place, kept in self._kept.items() if kept.asked < before)
+        if self.bytes - sum(self._size(place) for _, place in old) + size > self.most_bytes:
+            return False
+        for _, place in old:
+            if self.bytes + size <= self.most_bytes:
+                break
+            self.bytes -= self._size(place)
+            del self._kept[place]
+        return True
+
+    def _keep(self, path: Path, columns: pl.DataFrame) -> None:
+        for values in columns.rechunk():
+            place = path, values.name
+            if place not in self._kept:
+                self._kept[place] = _Kept(values, self._clock)
+                self.bytes += self._size(place)
+            self._asked.pop(place, None)
+
+    def _size(self, place: Place) -> int:
+        return int(self._kept[place].values.estimated_size())
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,92 @@
+"""Columns of files kept decoded between look-ups."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trickle.tables.driver_find import Finder
+from trickle.tables.kept_columns import KeptColumns
+
+ROWS = 1000
+SIZE = 8 * ROWS
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(name: str, start: int = 0):
+        numbers = list(range(start, start + ROWS))
+        columns = {
+            "id": pa.array(numbers, pa.int64()),
+            "group": pa.array([n % 10 if n % 7 else None for n in numbers], pa.int64()),
+            "text": pa.array([f"row {n}" for n in numbers]),
+            "price": pa.array([Decimal(n) / 100 for n in numbers], pa.decimal128(12, 2)),
+        }
+        pq.write_table(pa.table(columns), tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_column_is_kept_when_it_is_asked_for_again(file):
+    path, columns = file("a.parquet"), KeptColumns(10 * SIZE)
+
+    assert columns.get(path, {"id": SIZE}) is None
+    assert columns.bytes == 0
+    assert columns.get(path, {"id": SIZE})["id"].to_list() == list(range(ROWS))
+    assert columns.bytes == SIZE
+
+
+def test_kept_columns_need_no_file(file):
+    path, columns = file("a.parquet"), KeptColumns(10 * SIZE)
+    for _ in range(2):
+        columns.get(path, {"id": SIZE, "group": SIZE})
+    path.unlink()
+
+    assert columns.get(path, {"group": SIZE}).columns == ["group"]
+    assert columns.get(path, {"text": SIZE}) is None
+    with pytest.raises(FileNotFoundError):
+        columns.get(path, {"text": SIZE})
+
+
+def test_old_columns_make_room_for_new_ones(file):
+    first, second, columns = file("a.parquet"), file("b.parquet"), KeptColumns(SIZE)
+    for _ in range(2):
+        columns.get(first, {"id": SIZE})
+    assert columns.get(second, {"id": SIZE}) is None
+    assert columns.get(second, {"id": SIZE}) is not None
+    assert columns.bytes == SIZE
+    assert columns.get(first, {"id": SIZE}) is None
+
+
+def test_columns_asked_for_in_turn_do_not_drive_each_other_out(file):
+    first, second, columns = file("a.parquet"), file("b.parquet"), KeptColumns(SIZE)
+    for _ in range(2):
+        columns.get(first, {"id": SIZE})
+    for _ in range(5):
+        assert columns.get(second, {"id": SIZE}) is None
+        assert columns.get(first, {"id": SIZE}) is not None
+
+
+@pytest.mark.parametrize(
+    "keys", [{"id": [3, 1500, 1700, 9999]}, {"group": [2, 3]}, {"group": [5], "id": [15, 25, 1001]}]
+)
+def test_the_same_rows_are_found_with_and_without(file, keys):
+    paths = [file("a.parquet"), file("b.parquet", ROWS)]
+    fields = [pa.field("id", pa.int64()), pa.field("text", pa.string()), pa.field("price", pa.decimal128(12, 2))]
+    wanted = {name: pa.array(values, pa.int64()) for name, values in keys.items()}
+    columns = KeptColumns(100 * SIZE)
+    kept, plain = Finder(columns), Finder()
+    expected = plain.find(paths, fields, wanted).sort_by("id")
+
+    for _ in range(3):
+        assert kept.find(paths, fields, wanted).sort_by("id").equals(expected)
+    assert columns.bytes > 0
+    assert (
+        expected.num_rows
+        == pl.read_parquet(paths).filter(pl.all_horizontal(pl.col(n).is_in(v) for n, v in keys.items())).height
+    )
