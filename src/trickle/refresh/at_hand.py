@@ -134,19 +134,19 @@ class AtHand:
         return frame
 
     def _project(self, plan: Project, rows: pl.DataFrame) -> pl.DataFrame:
-        made = [
-            self._values.value(o.expr, rows, o.column.type).alias(column_name(o.column))
+        made = {
+            o.column.id: self._values.value(o.expr, rows, o.column.type).alias(column_name(o.column))
             for o in plan.outputs
             if not o.is_passthrough
-        ]
-        return rows.with_columns(made).select(column_name(c) for c in plan.columns)
+        }
+        return rows.select(made.get(c.id, column_name(c)) for c in plan.columns)
 
     def _union(self, plan: Union) -> pl.DataFrame:
         names = [column_name(c) for c in plan.columns]
         frames = []
         for child in plan.children:
-            rows = self._rows(child).select(column_name(c) for c in child.columns)
-            frames.append(rows.rename(dict(zip(rows.columns, names, strict=True))))
+            pairs = zip(child.columns, names, strict=True)
+            frames.append(self._rows(child).select(pl.col(column_name(c)).alias(name) for c, name in pairs))
         if any(f.dtypes != frames[0].dtypes for f in frames):
             raise NotHereError
         return pl.concat(frames)

@@ -25,6 +25,10 @@ def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Value
     """Give the rows of a join of any kind."""
     names = [column_name(c) for c in join.columns]
     if isinstance(join, SemiJoin):
+        if join.keys and not join.residual and join.flag is None:
+            return left.join(right, how="semi" if join.kind == "semi" else "anti", **_keys(join, left, right)).select(
+                names
+            )
         numbered = left.with_row_index(_LEFT)
         is_met = pl.col(_LEFT).is_in(_met(join, numbered, right, values).implode())
         if join.flag is not None:
@@ -59,9 +63,10 @@ def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) 
     """Give the pairs that meet all conditions."""
     if join.keys:
         options = _keys(join, left, right)
-        ours, theirs = options["left_on"], options["right_on"]
-        partners = right.select(theirs).group_by(theirs).len("n")
-        _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item())
+        if left.height * right.height > MOST_PAIRS:
+            ours, theirs = options["left_on"], options["right_on"]
+            partners = right.select(theirs).group_by(theirs).len("n")
+            _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item())
         pairs = left.join(right, how="inner", coalesce=False, **options)
     else:
         _check_few(left.height * right.height)

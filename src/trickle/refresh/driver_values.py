@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from functools import reduce
+from operator import and_, invert, or_
 from typing import Any, Final
 
 import numpy as np
@@ -47,6 +48,9 @@ class Values:
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
         """Give a condition's value for each row as an Arrow array: true, false or unknown."""
+        whole = self._expression(expr)
+        if whole is not None:
+            return rows.with_columns(whole.alias("is_true")).get_column("is_true").to_arrow()
         match expr:
             case Opaque():
                 return self.truth(self.look_into(expr), rows)
@@ -59,18 +63,30 @@ class Values:
             case Call("if", (condition, then, otherwise)):
                 return pc.if_else(self.mask(condition, rows), self.truth(then, rows), self.truth(otherwise, rows))
             case Call(name, args, distinct=False, where=None) if name in _TESTS:
-                if all(isinstance(a, Col | Lit) for a in args):
-                    return self._test(name, args, rows)
                 if name in _NULL_TESTS:
                     return self._is_null(name, args[0], rows)
                 return self._compare(name, [self.number(a, rows) for a in args], rows)
         raise NotHereError
 
-    def _test(self, name: str, args: tuple[Expr, ...], rows: pl.DataFrame) -> Any:
-        if name in _COMPARISONS and not all(_is_compared(a) for a in args):
-            raise NotHereError
-        found = rows.with_columns(_TESTS[name](*map(_operand, args)).alias("is_true"))
-        return found.get_column("is_true").to_arrow()
+    def _expression(self, expr: Expr) -> pl.Expr | None:
+        """Give a condition to polars, which evaluates it in one go; None if it is not made of tests of columns alone."""
+        match expr:
+            case Opaque():
+                return self._expression(self.look_into(expr))
+            case Call(name, args, distinct=False, where=None) if name in _LOGIC:
+                parts = [self._expression(a) for a in args]
+                return None if any(p is None for p in parts) else _TOGETHER[name](*parts)
+            case Call(name, args, distinct=False, where=None) if name in _TESTS:
+                if not all(isinstance(a, Col | Lit) for a in args):
+                    return None
+                if name in _COMPARISONS and not all(_is_compared(a) for a in args):
+                    raise NotHereError
+                return _TESTS[name](*map(_operand, args))
+            case Col(Column(type="boolean") as column):
+                return pl.col(column_name(column))
+            case Lit(bool() as value):
+                return pl.lit(value)
+        return None
 
     def _is_null(self, name: str, value: Expr, rows: pl.DataFrame) -> Any:
         found = self.number(value, rows)
@@ -87,8 +103,12 @@ class Values:
 
     def passing(self, conditions: Sequence[Expr], rows: pl.DataFrame) -> pl.DataFrame:
         """Give the rows for which all conditions are true."""
-        for condition in conditions:
-            rows = rows.filter(pl.Series(pl.from_arrow(self.mask(condition, rows))))
+        whole = [self._expression(c) for c in conditions]
+        if known := [w for w in whole if w is not None]:
+            rows = rows.filter(*known)
+        for condition, done in zip(conditions, whole, strict=True):
+            if done is None:
+                rows = rows.filter(pl.Series(pl.from_arrow(self.mask(condition, rows))))
         return rows
 
     def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
@@ -155,6 +175,7 @@ class Values:
 
 
 _LOGIC: Final[Mapping[str, Callable[..., Any]]] = {"and": pc.and_kleene, "or": pc.or_kleene, "!": pc.invert}
+_TOGETHER: Final[Mapping[str, Callable[..., pl.Expr]]] = {"and": and_, "or": or_, "!": invert}
 _COMPARISONS: Final[Mapping[str, Callable[..., pl.Expr]]] = {
     "=": lambda a, b: a == b,
     "<=>": lambda a, b: a.eq_missing(b),

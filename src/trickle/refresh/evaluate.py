@@ -6,7 +6,7 @@ planner knows: joins with it are broadcast, and a result that turns out empty re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from trickle.algebra.expr import Column, Expr, Opaque
     from trickle.catalyst.jvm import Jvm
+    from trickle.tables.contract import Given
 
 Find = Callable[[Scan, Mapping[str, "pa.Array"]], "pa.Table | None"]
 
@@ -47,8 +48,10 @@ DRIVER_ROWS: Final = 1_000_000
 class Rows:
     """A computed result: its rows as a DataFrame, in the driver as an Arrow table, or both, and how many they are."""
 
-    def __init__(self, frame: DataFrame | Callable[[], DataFrame], count: int, arrow: pa.Table | None = None) -> None:
-        """Keep the rows; a DataFrame that is to be made of the table is made when it is asked for."""
+    def __init__(
+        self, frame: DataFrame | Callable[[], DataFrame], count: int = -1, arrow: pa.Table | None = None
+    ) -> None:
+        """Keep the rows; a DataFrame that is to be made of the table is made when it is asked for. -1 is not counted."""
         self._frame = frame
         self.count = count
         self.arrow = arrow
@@ -59,6 +62,12 @@ class Rows:
         if callable(self._frame):
             self._frame = self._frame()
         return self._frame
+
+    def named(self, names: Sequence[str]) -> Given:
+        """Give the rows with other names for their first columns; what the driver holds stays there."""
+        if self.arrow is not None:
+            return self.arrow.rename_columns([*names, *self.arrow.column_names[len(names) :]])
+        return self.frame.toDF(*names, *self.frame.columns[len(names) :])
 
 
 @dataclass(slots=True)

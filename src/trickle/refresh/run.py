@@ -289,22 +289,22 @@ class Refresh:
             logger.warning("stream table %s is refreshed in full: %s", self.target.name, reason)
         new = new_record("full", reason, goal, self.prepared, self.costs)
         with self.watch.step("plan"):
-            rows = self._named(self._all_rows(goal))
+            rows = self._all_rows(goal).named(self.prepared.names)
         with self.watch.step("write"):
             applied = self.target.overwrite(rows, new.model_dump_json(), state)
         return self._report("full", reason, applied, new, applied.version)
 
-    def _all_rows(self, goal: Mapping[str, SourceVersion]) -> DataFrame:
-        """Give the rows at a frontier. A query that is only ever recomputed runs as Spark has it."""
+    def _all_rows(self, goal: Mapping[str, SourceVersion]) -> Rows:
+        """Give the rows at a frontier, perhaps not yet run. A query that is only ever recomputed runs as Spark has it."""
         if self.prepared.obstacles:
-            return self.jvm.frame(self.prepared.analysed)
+            return Rows(self.jvm.frame(self.prepared.analysed))
         program, evaluation = self.prepared.program, Evaluation(self.jvm, self._snapshots(goal, goal), {})
         if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
             # What stands on small stages alone needs no Spark job.
             here = replace(evaluation, find=partial(self._find, goal, goal), at_hand=True).computed_here(program.plan)
             if here is not None:
-                return here.frame
-        return evaluation.frame(program.plan)
+                return here
+        return Rows(evaluation.frame(program.plan))
 
     def _differential(
         self,
@@ -364,7 +364,7 @@ class Refresh:
             frame = frame.coalesce(1)
         columns = tuple(_column_of(self.prepared.program.plan, name, c) for c in used)
         scan = Scan(name, columns, "change")
-        raw = Evaluation(self.jvm, evaluation.snapshot, {name: Rows(frame, -1)}, local=evaluation.local)
+        raw = Evaluation(self.jvm, evaluation.snapshot, {name: Rows(frame)}, local=evaluation.local)
         # Rows that only came cannot cancel.
         rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
@@ -387,7 +387,7 @@ class Refresh:
         if rows is None or not rows.count:
             return None
         with self.watch.step("commit"):
-            return self.target.apply_bag(self._named(rows.frame), text, state)
+            return self.target.apply_bag(rows.named(self.prepared.names), text, state)
 
     def _add(self, evaluation: Evaluation, plan: Plan, record: str, state: TargetState) -> Applied | None:
         stage = self.prepared.program.stage
@@ -400,7 +400,7 @@ class Refresh:
             return None
         keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
         with self.watch.step("commit"):
-            return self.target.accumulate(self._named(delta.frame), keys, record, state, count)
+            return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
 
     def _replace(
         self, evaluation: Evaluation, touched: Plan, new: Plan, record: str, state: TargetState
@@ -413,12 +413,10 @@ class Refresh:
             keys = evaluation.rows(touched)
             if keys is None or not keys.count:
                 return None
-            rows = evaluation.rows(new)
-            frame = evaluation.frame(self.prepared.program.plan).limit(0) if rows is None else rows.frame
+            rows = evaluation.rows(new) or Rows(evaluation.frame(self.prepared.program.plan).limit(0), 0)
         names = tuple(self._names()[c.id] for c in keyed.keys)
         with self.watch.step("commit"):
-            keys_named = keys.frame.toDF(*names) if names else keys.frame
-            return self.target.replace_keys(self._named(frame), keys_named, names, record, state)
+            return self.target.replace_keys(rows.named(self.prepared.names), keys.named(names), names, record, state)
 
     def _quickest(self, evaluation: Evaluation, change: Plan, plan: ChangePlan) -> Plan:
         if plan.quick is None or plan.unless is None:
@@ -462,11 +460,6 @@ class Refresh:
 
     def _names(self) -> dict[int, str]:
         return {c.id: n for c, n in zip(self.prepared.program.plan.columns, self.prepared.names, strict=True)}
-
-    def _named(self, frame: DataFrame) -> DataFrame:
-        """Give the result's columns their names in the query."""
-        extra = frame.columns[len(self.prepared.names) :]
-        return frame.toDF(*self.prepared.names, *extra)
 
     # -- telling
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from trickle.model.keys import TableKeys
     from trickle.model.reason import Reason
+
+    Given: TypeAlias = DataFrame | pa.Table
+    """Rows to be written, their columns in the order of the table's; what the driver holds is an Arrow table."""
 
 WEIGHT: Final = "__weight"
 
@@ -162,15 +165,15 @@ class TargetTable(Protocol):
         """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
         ...
 
-    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Replace all rows."""
         ...
 
-    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Add rows."""
         ...
 
-    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
         """Apply a netted change: delete exactly -n copies of a row, add +n copies.
 
         Raises:
@@ -179,7 +182,7 @@ class TargetTable(Protocol):
         ...
 
     def replace_keys(
-        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
         """Make ``rows`` (unique by ``keys``, null-safe) exactly the table's rows of the touched keys.
 
@@ -188,9 +191,7 @@ class TargetTable(Protocol):
         """
         ...
 
-    def accumulate(
-        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
-    ) -> Applied:
+    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
         """Add ``delta`` to the stored rows of its keys, and insert the keys that are not there.
 
         ``delta`` has the table's columns and is unique by ``keys``, null-safe; every other column is a number, never

@@ -27,6 +27,7 @@ from trickle.tables.delta_snapshot import MOST_WHOLE, PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
 from trickle.tables.driver_log import LocalLog
+from trickle.tables.rows import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Lane
+    from trickle.tables.contract import Given, Lane
     from trickle.tables.delta_jvm import Jvm
 
 _MOST_ACTIONS: Final = 1000
@@ -129,10 +130,11 @@ class DeltaTarget:
 
     # -- writes --------------------------------------------------------------------------------------------------
 
-    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Replace all rows."""
         if self.driver and (done := self.driver.overwrite(rows, record, expected)):
             return done
+        rows = frame_of(self.spark, rows)
         work = _Work(self, record, expected)
         with work as transaction:
             files = transaction.files()
@@ -142,10 +144,11 @@ class DeltaTarget:
             deleted = sum((file.records or 0) - file.masked for file, _ in files)
             return work.commit([*removes, *written], "Overwrite", transaction.added_rows(), deleted)
 
-    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Add rows."""
         if self.driver and (done := self.driver.append(rows, record, expected)):
             return done
+        rows = frame_of(self.spark, rows)
         work = _Work(self, record, expected)
         with work as transaction:
             written = transaction.write(self._fitting(rows))
@@ -160,10 +163,11 @@ class DeltaTarget:
         with work:
             return work.commit([], "Append", 0, 0)
 
-    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
         """Delete exactly -n copies of a row, add +n copies."""
         if self.driver and (done := self.driver.apply_bag(change, record, expected)):
             return done
+        change = frame_of(self.spark, change)
         work = _Work(self, record, expected)
         with work as transaction:
             names = self._fitting(change, extra=1).columns[:-1]
@@ -186,11 +190,12 @@ class DeltaTarget:
             return self._rewrite(work, table, found, inserts, came)
 
     def replace_keys(
-        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
         """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
         if self.driver and (done := self.driver.replace_keys(rows, touched, keys, record, expected)):
             return done
+        rows, touched = frame_of(self.spark, rows), frame_of(self.spark, touched)
         work = _Work(self, record, expected)
         with work as transaction:
             names = self._fitting(rows).columns
@@ -213,12 +218,11 @@ class DeltaTarget:
                 return self._only_add(work, inserts, inserted)
             return self._rewrite(work, table, found, inserts, inserted)
 
-    def accumulate(
-        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
-    ) -> Applied:
+    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
         """Add ``delta`` to the stored rows of its keys; a row whose count becomes 0 goes."""
         if self.driver and (done := self.driver.accumulate(delta, keys, record, expected, count)):
             return done
+        delta = frame_of(self.spark, delta)
         # Whatever comes between this look and the commit makes the commit fail.
         sums = add_up(self.name, self.frame(), self._fitting(delta), keys, count)
         try:

@@ -15,14 +15,13 @@ from trickle.tables.driver_fit import NeedsSparkError, has_feed
 from trickle.tables.driver_log import LocalLog
 from trickle.tables.driver_read import read_file
 from trickle.tables.driver_write import FileWriter, removal
+from trickle.tables.rows import frame_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame
-
     from trickle.tables.arrow_edit import Edit
-    from trickle.tables.contract import TargetState
+    from trickle.tables.contract import Given, TargetState
     from trickle.tables.delta_log import FileAction
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
@@ -61,10 +60,13 @@ class Draft:
 
     # -- reading
 
-    def given(self, frame: DataFrame, schema: pa.Schema | None = None) -> pa.Table:
-        """Give the rows of a DataFrame that is a local relation, if they fit the schema (the table's own, if None)."""
+    def given(self, given: Given, schema: pa.Schema | None = None) -> pa.Table:
+        """Give rows that are in the driver, if they fit the schema (the table's own, if None)."""
         wanted = schema or self.schema
-        rows = self.target.handle.local_rows(frame, most=_MOST_ROWS)
+        rows = given if isinstance(given, pa.Table) else None
+        if rows is None or rows.schema.types != wanted.types:
+            # Spark's own way to Arrow gives the types of its tables.
+            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=_MOST_ROWS)
         if rows is None or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.

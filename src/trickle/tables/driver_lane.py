@@ -20,9 +20,7 @@ from trickle.tables.driver_fit import NeedsSparkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import DataFrame
-
-    from trickle.tables.contract import Applied, TargetState
+    from trickle.tables.contract import Applied, Given, TargetState
     from trickle.tables.delta_target import DeltaTarget
 
 
@@ -45,11 +43,11 @@ class DriverLane:
         except NeedsSparkError:
             return None
 
-    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied | None:
+    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied | None:
         """Replace all rows."""
         return self._try(lambda draft: draft.replace_all(draft.given(rows)), record, expected)
 
-    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied | None:
+    def append(self, rows: Given, record: str, expected: TargetState) -> Applied | None:
         """Add rows."""
         return self._try(lambda draft: draft.only_add(draft.given(rows)), record, expected)
 
@@ -57,7 +55,7 @@ class DriverLane:
         """Commit the record alone."""
         return self._try(lambda draft: draft.only_add(draft.schema.empty_table()), record, expected)
 
-    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied | None:
+    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied | None:
         """Delete -n copies of a row, add +n copies."""
 
         def write(draft: Draft) -> Applied:
@@ -69,7 +67,7 @@ class DriverLane:
         return self._try(write, record, expected)
 
     def replace_keys(
-        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied | None:
         """Make ``rows`` the table's rows of the touched keys."""
 
@@ -82,7 +80,7 @@ class DriverLane:
         return self._try(write, record, expected)
 
     def accumulate(
-        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
+        self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str
     ) -> Applied | None:
         """Add ``delta`` to the stored rows of its keys."""
 

@@ -17,7 +17,7 @@ from trickle.errors import ConflictError, StateError
 from trickle.model.keys import NO_KEYS
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
-from trickle.tables.rows import arrow_table, as_schema, local_frame, row_key
+from trickle.tables.rows import arrow_table, as_schema, frame_of, local_frame, row_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
+    from trickle.tables.contract import Given
 
     Row = Sequence[Any]
 
@@ -209,20 +210,20 @@ class MemoryTarget:
         """Read where the table stands."""
         return TargetState(self._version, self._record, self._record_version, self._foreign)
 
-    def overwrite(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Replace all rows."""
-        return self._commit(_collect(rows), len(self._rows), None, record, expected)
+        return self._commit(self._values(rows), len(self._rows), None, record, expected)
 
-    def append(self, rows: DataFrame, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
         """Add rows."""
-        came = _collect(rows)
+        came = self._values(rows)
         return self._commit([*self._rows, *came], 0, len(came), record, expected)
 
-    def apply_bag(self, change: DataFrame, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
         """Delete -n copies, add +n copies; a row that is not there that often is ``STATE_MISMATCH``."""
         came: list[Row] = []
         went: list[Row] = []
-        for *row, weight in _collect(change):
+        for *row, weight in self._values(change):
             (came if weight > 0 else went).extend([row] * abs(weight))
         kept, absent = _minus(self._rows, went) if went else (self._rows, Counter[Any]())
         if absent:
@@ -231,10 +232,10 @@ class MemoryTarget:
         return self._commit([*kept, *came], len(went), len(came), record, expected)
 
     def replace_keys(
-        self, rows: DataFrame, touched: DataFrame, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
     ) -> Applied:
         """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
-        return self._replace(_collect(rows), _collect(touched), keys, record, expected)
+        return self._replace(self._values(rows), self._values(touched), keys, record, expected)
 
     def _replace(
         self, rows: Sequence[Row], touched: Iterable[Row], keys: Sequence[str], record: str, expected: TargetState
@@ -255,15 +256,13 @@ class MemoryTarget:
                 kept.append(row)
         return self._commit([*kept, *new.values()], deleted, len(new), record, expected)
 
-    def accumulate(
-        self, delta: DataFrame, keys: Sequence[str], record: str, expected: TargetState, count: str
-    ) -> Applied:
+    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
         """Add the delta to the rows of its keys; a row whose count becomes 0 goes."""
         key_of, at = self._key_of(keys), self.schema.names.index(count)
         stored = {key_of(row): row for row in self._rows}
         values = [place for place, name in enumerate(self.schema.names) if name not in keys]
         touched, after = [], []
-        for row in _collect(delta):
+        for row in self._values(delta):
             if not any(row[place] for place in values):
                 continue
             old = stored.get(key_of(row))
@@ -278,6 +277,9 @@ class MemoryTarget:
         if not touched:
             return self.touch(record, expected)
         return self._replace(after, touched, keys, record, expected)
+
+    def _values(self, rows: Given) -> list[Row]:
+        return _collect(frame_of(self.spark, rows))
 
     def _key_of(self, keys: Sequence[str]) -> Callable[[Row], Any]:
         places = [self.schema.names.index(name) for name in keys]

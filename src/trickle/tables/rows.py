@@ -13,6 +13,8 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.contract import Given
+
 _NAN: Final = ("NaN",)
 
 
@@ -76,3 +78,8 @@ def _plain(value: Any, kind: Any) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
     return value
+
+
+def frame_of(spark: SparkSession, rows: Given) -> DataFrame:
+    """Give rows as a DataFrame."""
+    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
