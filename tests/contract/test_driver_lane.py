@@ -8,12 +8,14 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from trickle.errors import ConflictError, StateError
 from trickle.tables.contract import WEIGHT
+from trickle.tables.delta_commit import Transaction
 from trickle.tables.delta_create import create_target, open_target
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.delta_log import local_path
@@ -197,6 +199,56 @@ def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSess
     applied = target.apply_bag(change, "now", target.state())
     assert "driver" in applied.steps
     assert bag(target.frame()) == {(2,): 1, (5,): 1}
+
+
+def test_what_spark_wrote_is_committed_in_the_driver(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint, half decimal(10,1)", [(1, None)])
+    start = target.state()
+    folder = local_path(target.path)
+    assert folder is not None
+    many = spark.range(1000).selectExpr("id", "CAST(id / 2 AS decimal(10,1)) AS half")
+    transaction_write = Transaction.write
+
+    def late(self: Transaction, rows: Any) -> Any:
+        written = transaction_write(self, rows)
+        open_target(spark, target.name).touch("first", start)
+        return written
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Transaction, "write", late)
+        before = set(folder.glob("*.parquet"))
+        with pytest.raises(ConflictError):
+            target.overwrite(many, "late", start)
+    assert set(folder.glob("*.parquet")) == before
+
+    applied = target.overwrite(many, "all", target.state())
+
+    assert (applied.rows_inserted, applied.rows_deleted) == (1000, 1)
+    assert "driver" not in applied.steps
+    commit = target.log.commit(applied.version)
+    assert commit.info["engineInfo"].startswith("Trickle/")
+    assert commit.info["operationMetrics"]["numOutputRows"] == "1000"
+    none = spark._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
+    assert target.handle.update().validateChecksum(none)
+    assert by_spark(spark, target) == by_delta_rs(target) == Counter(plain(tuple(row)) for row in many.collect())
+    feed = spark.read.option("readChangeFeed", "true").option("startingVersion", applied.version).table(target.name)
+    assert Counter(row[0] for row in feed.select("_change_type").collect()) == {"insert": 1000, "delete": 1}
+
+
+def test_rows_of_the_driver_are_taken_as_they_are(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint, at timestamp", [(1, NOON.replace(tzinfo=UTC))])
+    moment = pa.array([NOON.replace(tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": pa.array([2], pa.int64()), "at": moment})
+    applied = target.append(rows, "as it is", target.state())
+    other = pa.table({"id": pa.array([3], pa.int32()).cast(pa.int64()), "at": moment.cast(pa.timestamp("ns", "UTC"))})
+    once_more = target.append(other, "by way of Spark", target.state())
+
+    assert "driver" in applied.steps
+    assert "driver" in once_more.steps
+    target.driver = None
+    target.append(rows, "by Spark", target.state())
+    assert {row[0]: count for row, count in bag(target.frame()).items()} == {1: 1, 2: 2, 3: 1}
+    assert len({row[1] for row in bag(target.frame())}) == 1
 
 
 def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSession) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 import polars as pl
 import pyarrow as pa
 
-from trickle.algebra.expr import WEIGHT
+from trickle.algebra.expr import WEIGHT, Col
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
@@ -36,7 +36,7 @@ from trickle.algebra.types import decimal_digits, type_of
 from trickle.algebra.walk import rebuild
 from trickle.refresh.driver_groups import first_rows, group_rows
 from trickle.refresh.driver_joins import join_rows
-from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name
+from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name, run
 from trickle.refresh.driver_windows import ranked_rows
 
 Table = Callable[[Plan], "pa.Table | None"]
@@ -87,37 +87,43 @@ class AtHand:
         if id(plan) not in self._frames:
             self._frames[id(plan)] = None
             try:
-                self._frames[id(plan)] = self._compute(plan)
+                self._frames[id(plan)] = run(self._planned(plan))
             except (pl.exceptions.PolarsError, pa.ArrowException) as error:
                 raise NotHereError from error
         known = self._frames[id(plan)]
-        # A frame without columns would not know how many rows it has.
-        if known is None or not known.width:
+        if known is None:
             raise NotHereError
         return known
 
-    def _compute(self, plan: Plan) -> pl.DataFrame:
+    def _planned(self, plan: Plan) -> pl.LazyFrame:
+        """Give rows to be computed together with what is done to them: a run costs more than most of what it does."""
+        known = self._frames.get(id(plan))
+        if known is not None:
+            return known.lazy()
+        # A frame without columns would not know how many rows it has.
+        if not plan.columns:
+            raise NotHereError
         match plan:
             case _ if _is_leaf(plan):
-                return self._leaf(plan)
+                return self._leaf(plan).lazy()
             case Project():
-                return self._project(plan, self._rows(plan.child))
+                return self._project(plan)
             case Filter():
-                return self._values.passing((plan.condition,), self._rows(plan.child))
+                return self._values.passing((plan.condition,), self._planned(plan.child))
             case Join():
                 return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
             case Union():
-                return self._union(plan)
+                return self._union(plan).lazy()
             case Repeat():
-                return _repeat(self._rows(plan.child))
+                return _repeat(self._planned(plan.child))
             case When():
-                return self._rows(plan.child)
+                return self._planned(plan.child)
             case Aggregate():
-                return group_rows(plan, self._rows(plan.child), self._values)
+                return group_rows(plan, self._rows(plan.child), self._values).lazy()
             case TopK():
-                return first_rows(plan, self._rows(plan.child), self._values)
+                return first_rows(plan, self._rows(plan.child), self._values).lazy()
             case Window():
-                return ranked_rows(plan, self._rows(plan.child), self._values)
+                return ranked_rows(plan, self._rows(plan.child), self._values).lazy()
         raise NotHereError
 
     def _leaf(self, plan: Plan) -> pl.DataFrame:
@@ -133,20 +139,23 @@ class AtHand:
             raise NotHereError
         return frame
 
-    def _project(self, plan: Project, rows: pl.DataFrame) -> pl.DataFrame:
-        made = {
-            o.column.id: self._values.value(o.expr, rows, o.column.type).alias(column_name(o.column))
-            for o in plan.outputs
-            if not o.is_passthrough
-        }
-        return rows.select(made.get(c.id, column_name(c)) for c in plan.columns)
+    def _project(self, plan: Project) -> pl.LazyFrame:
+        names = [column_name(c) for c in plan.columns]
+        made = [self._values.column(o.expr) for o in plan.outputs]
+        known = [m.alias(name) for m, name in zip(made, names, strict=True) if m is not None]
+        # Constants alone would be one row.
+        if len(known) == len(names) and any(isinstance(o.expr, Col) for o in plan.outputs):
+            return self._planned(plan.child).select(known)
+        rows = self._rows(plan.child)
+        values = (self._values.value(o.expr, rows, o.column.type) for o in plan.outputs)
+        return pl.DataFrame([value.alias(name) for value, name in zip(values, names, strict=True)]).lazy()
 
     def _union(self, plan: Union) -> pl.DataFrame:
         names = [column_name(c) for c in plan.columns]
         frames = []
         for child in plan.children:
-            pairs = zip(child.columns, names, strict=True)
-            frames.append(self._rows(child).select(pl.col(column_name(c)).alias(name) for c, name in pairs))
+            rows, pairs = self._rows(child), zip(child.columns, names, strict=True)
+            frames.append(pl.DataFrame([rows.get_column(column_name(c)).alias(name) for c, name in pairs]))
         if any(f.dtypes != frames[0].dtypes for f in frames):
             raise NotHereError
         return pl.concat(frames)
@@ -166,7 +175,7 @@ def _has_work(plan: Plan) -> bool:
     return isinstance(plan, Join | Union) or any(_has_work(p) for p in plan.inputs)
 
 
-def _repeat(rows: pl.DataFrame) -> pl.DataFrame:
+def _repeat(rows: pl.LazyFrame) -> pl.LazyFrame:
     weight = pl.col(column_name(WEIGHT))
     copies = rows.with_columns(weight.sign(), pl.int_ranges(0, weight.abs()).alias("copy"))
     return copies.filter(weight != 0).explode("copy").drop("copy")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
@@ -10,7 +10,7 @@ from trickle.algebra.expr import Col
 from trickle.algebra.plan import Join, OuterJoin, SemiJoin
 from trickle.algebra.types import type_of
 from trickle.catalyst.simple import is_compared
-from trickle.refresh.driver_values import NotHereError, Values, column_name
+from trickle.refresh.driver_values import NotHereError, Values, column_name, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,29 +21,28 @@ MOST_PAIRS: Final = 5_000_000
 _LEFT, _RIGHT = "left_row", "right_row"
 
 
-def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.DataFrame:
-    """Give the rows of a join of any kind."""
+def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.LazyFrame:
+    """Give the rows of a join of any kind, to be computed with what is done to them."""
     names = [column_name(c) for c in join.columns]
     if isinstance(join, SemiJoin):
         if join.keys and not join.residual and join.flag is None:
-            return left.join(right, how="semi" if join.kind == "semi" else "anti", **_keys(join, left, right)).select(
-                names
-            )
+            how: Literal["semi", "anti"] = "semi" if join.kind == "semi" else "anti"
+            return left.lazy().join(right.lazy(), how=how, **_keys(join, left, right)).select(names)
         numbered = left.with_row_index(_LEFT)
         is_met = pl.col(_LEFT).is_in(_met(join, numbered, right, values).implode())
         if join.flag is not None:
-            return numbered.with_columns(is_met.alias(column_name(join.flag))).select(names)
-        return numbered.filter(is_met if join.kind == "semi" else ~is_met).select(names)
+            return numbered.lazy().with_columns(is_met.alias(column_name(join.flag))).select(names)
+        return numbered.lazy().filter(is_met if join.kind == "semi" else ~is_met).select(names)
     if not isinstance(join, OuterJoin):
         return _pairs(join, left, right, values).select(names)
     left, right = left.with_row_index(_LEFT), right.with_row_index(_RIGHT)
-    pairs = _pairs(join, left, right, values)
+    pairs = run(_pairs(join, left, right, values))
     parts = [pairs]
     if join.kind in ("left", "full"):
         parts.append(_unmet(left, _LEFT, pairs))
     if join.kind in ("right", "full"):
         parts.append(_unmet(right, _RIGHT, pairs))
-    return pl.concat(parts, how="diagonal").select(names)
+    return pl.concat(parts, how="diagonal").lazy().select(names)
 
 
 def _unmet(rows: pl.DataFrame, number: str, pairs: pl.DataFrame) -> pl.DataFrame:
@@ -53,13 +52,13 @@ def _unmet(rows: pl.DataFrame, number: str, pairs: pl.DataFrame) -> pl.DataFrame
 def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.Series:
     """Give the numbers of the left rows that have a partner."""
     if join.residual:
-        return _pairs(join, left, right, values).get_column(_LEFT)
+        return run(_pairs(join, left, right, values).select(_LEFT)).get_column(_LEFT)
     if not join.keys:
         return left.get_column(_LEFT) if right.height else left.get_column(_LEFT).clear()
     return left.join(right, how="semi", **_keys(join, left, right)).get_column(_LEFT)
 
 
-def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.DataFrame:
+def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.LazyFrame:
     """Give the pairs that meet all conditions."""
     if join.keys:
         options = _keys(join, left, right)
@@ -67,10 +66,10 @@ def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) 
             ours, theirs = options["left_on"], options["right_on"]
             partners = right.select(theirs).group_by(theirs).len("n")
             _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item())
-        pairs = left.join(right, how="inner", coalesce=False, **options)
+        pairs = left.lazy().join(right.lazy(), how="inner", coalesce=False, **options)
     else:
         _check_few(left.height * right.height)
-        pairs = left.join(right, how="cross")
+        pairs = left.lazy().join(right.lazy(), how="cross")
     return values.passing(join.residual, pairs)
 
 

@@ -39,6 +39,11 @@ def column_name(column: Column) -> str:
     return str(column.id)
 
 
+def run(rows: pl.LazyFrame) -> pl.DataFrame:
+    """Compute rows as they were planned: so few are not worth a thought about the plan."""
+    return rows.collect(optimizations=pl.QueryOptFlags.none())
+
+
 class Values:
     """Evaluates expressions."""
 
@@ -48,7 +53,7 @@ class Values:
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
         """Give a condition's value for each row as an Arrow array: true, false or unknown."""
-        whole = self._expression(expr)
+        whole = self.condition(expr)
         if whole is not None:
             return rows.with_columns(whole.alias("is_true")).get_column("is_true").to_arrow()
         match expr:
@@ -68,13 +73,26 @@ class Values:
                 return self._compare(name, [self.number(a, rows) for a in args], rows)
         raise NotHereError
 
-    def _expression(self, expr: Expr) -> pl.Expr | None:
+    def column(self, expr: Expr) -> pl.Expr | None:
+        """Give a column, a constant or a condition to polars; None for other expressions."""
+        match expr:
+            case Col(column):
+                return pl.col(column_name(column))
+            case Lit(int() as value, None) if not isinstance(value, bool):
+                return pl.lit(value, pl.Int64)
+            case Opaque():
+                return self.column(self.look_into(expr))
+            case Call() if _is_condition(expr):
+                return self.condition(expr)
+        return None
+
+    def condition(self, expr: Expr) -> pl.Expr | None:
         """Give a condition to polars, which evaluates it in one go; None if it is not made of tests of columns alone."""
         match expr:
             case Opaque():
-                return self._expression(self.look_into(expr))
+                return self.condition(self.look_into(expr))
             case Call(name, args, distinct=False, where=None) if name in _LOGIC:
-                parts = [self._expression(a) for a in args]
+                parts = [self.condition(a) for a in args]
                 return None if any(p is None for p in parts) else _TOGETHER[name](*parts)
             case Call(name, args, distinct=False, where=None) if name in _TESTS:
                 if not all(isinstance(a, Col | Lit) for a in args):
@@ -101,14 +119,15 @@ class Values:
         found = _COMPARED[name](*values)
         return pa.repeat(found, rows.height) if isinstance(found, pa.Scalar) else found
 
-    def passing(self, conditions: Sequence[Expr], rows: pl.DataFrame) -> pl.DataFrame:
+    def passing(self, conditions: Sequence[Expr], rows: pl.LazyFrame) -> pl.LazyFrame:
         """Give the rows for which all conditions are true."""
-        whole = [self._expression(c) for c in conditions]
+        whole = [self.condition(c) for c in conditions]
         if known := [w for w in whole if w is not None]:
             rows = rows.filter(*known)
         for condition, done in zip(conditions, whole, strict=True):
             if done is None:
-                rows = rows.filter(pl.Series(pl.from_arrow(self.mask(condition, rows))))
+                found = run(rows)
+                rows = found.filter(pl.Series(pl.from_arrow(self.mask(condition, found)))).lazy()
         return rows
 
     def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
