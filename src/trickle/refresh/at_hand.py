@@ -61,6 +61,7 @@ class AtHand:
         self._values = Values(simple)
         self._keep = keep
         self._frames: dict[int, pl.DataFrame | None] = {}
+        self._columns: dict[tuple[int, int], tuple[pa.Table, pl.Series]] = {}
         # Memos go by identity; every plan asked about is kept with its answer, so that no later one is given its id.
         self._done: dict[int, tuple[Plan, Plan]] = {}
 
@@ -130,14 +131,20 @@ class AtHand:
         table = self._table(plan)
         if table is None:
             raise NotHereError
-        by_name = isinstance(plan, Scan)
-        arrays = [table.column(c.name if by_name else i) for i, c in enumerate(plan.columns)]
-        if not all(_is_carried(a.type) for a in arrays):
-            raise NotHereError
-        frame = pl.from_arrow(pa.table(arrays, names=[column_name(c) for c in plan.columns]))
-        if not isinstance(frame, pl.DataFrame):
-            raise NotHereError
-        return frame
+        names = table.column_names if isinstance(plan, Scan) else None
+        places = [i if names is None else names.index(c.name) for i, c in enumerate(plan.columns)]
+        return pl.DataFrame(
+            [self._series(table, place).alias(column_name(c)) for place, c in zip(places, plan.columns, strict=True)]
+        )
+
+    def _series(self, table: pa.Table, place: int) -> pl.Series:
+        """Give a column of a leaf; several leaves may be of one table."""
+        if (id(table), place) not in self._columns:
+            values = table.column(place)
+            if not _is_carried(values.type):
+                raise NotHereError
+            self._columns[id(table), place] = table, pl.Series(pl.from_arrow(values))
+        return self._columns[id(table), place][1]
 
     def _project(self, plan: Project) -> pl.LazyFrame:
         names = [column_name(c) for c in plan.columns]
