@@ -36,6 +36,7 @@ _LIMIT = Way("any rows may be taken", "add ORDER BY")
 _STREAM = Way("a streaming source has no versions to compare", "write it to a table, and read that")
 _FILES = Way("a source without versions cannot tell what changed", "use a versioned table")
 _COMPARE = Way("rows with such a value cannot be compared, so none can be taken back", "use map_entries, or to_json")
+_HOLD = Way("a Delta table has no such type", "show it as plain text: COLLATE UTF8_BINARY, CAST(… AS STRING)")
 _TASKS = Way("the function sees the rows of a task, whose borders mean nothing", "say PARTITION BY")
 _BATCHES = Way(
     "the function sees whole batches, whose borders mean nothing", "use applyInPandas by group, or a scalar UDF"
@@ -214,4 +215,11 @@ CASES: tuple[Case, ...] = (
     _refused("DataFrame: limit without sort", "", _LIMIT, UNORDERED_LIMIT, tables=("orders",), define=_limited),
     _refused("streaming source", "", _STREAM, STREAMING_SOURCE, tables=("bag_a",), define=_streamed),
     _refused("files without versions", "", _FILES, UNSUPPORTED_SOURCE, tables=("bag_a",), define=_files),
+    _refused(
+        "text with a collation in the result",
+        "SELECT id, array(customer COLLATE UTF8_LCASE) AS c FROM orders",
+        _HOLD,
+        UNSUPPORTED_TYPE,
+    ),
+    _refused("time of day in the result", "SELECT id, TIME'12:30:00' AS t FROM orders", _HOLD, UNSUPPORTED_TYPE),
 )

@@ -38,6 +38,8 @@ _UNSUPPORTED: Final = {
     "variant": ("rows with variants cannot be compared", "Extract fields with variant_get(), or cast it to a string."),
     "void": ("the type of NULL is not known", "Give it a type: CAST(NULL AS …)."),
     "interval": ("Delta tables hold no intervals", "Store it as a number or a string."),
+    "time": ("Delta tables hold no times of day", "Store it as a string: CAST(… AS STRING)."),
+    "collation": ("Delta tables hold no texts with a collation", "Show it with COLLATE UTF8_BINARY."),
     "udt": ("user-defined types cannot be compared", "Convert it to a plain type."),
 }
 
@@ -57,7 +59,8 @@ def _kinds(type_: Any) -> Iterator[str]:
     ['array', 'void']
     """
     if isinstance(type_, str):
-        yield "interval" if "interval" in type_ else type_.partition("(")[0]
+        word = type_.partition("(")[0]
+        yield "interval" if "interval" in word else "collation" if " collate " in word else word
         return
     yield type_["type"]
     inner = [f["type"] for f in type_.get("fields", ())]
