@@ -284,11 +284,7 @@ class _Work:
         self._log = self._own_log() if len(actions) <= _MOST_ACTIONS else None
         if self._log is not None:
             lines = [json.loads(str(action.json())) for action in actions]
-            metrics = {
-                **self.transaction.metrics(),
-                "numInsertedRows": inserted,
-                "numDeletedRows": deleted,
-            }
+            metrics = {**self.transaction.metrics(), "numInsertedRows": inserted, "numDeletedRows": deleted}
             version = self._log.commit(lines, mode, self.record, metrics)
         else:
             with commit_lock(target.path):

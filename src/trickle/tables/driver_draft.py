@@ -67,7 +67,7 @@ class Draft:
         if rows is None or rows.schema.types != wanted.types:
             # Spark's own way to Arrow gives the types of its tables.
             rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=_MOST_ROWS)
-        if rows is None or rows.schema.types != wanted.types:
+        if rows is None or rows.num_rows > _MOST_ROWS or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.
         if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
