@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.tables.driver_find import Finder
+from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.kept_columns import KeptColumns
 
 ROWS = 1000
@@ -90,3 +91,10 @@ def test_the_same_rows_are_found_with_and_without(file, keys):
         expected.num_rows
         == pl.read_parquet(paths).filter(pl.all_horizontal(pl.col(n).is_in(v) for n, v in keys.items())).height
     )
+
+
+def test_a_file_without_the_key_is_left_to_spark(file):
+    finder = Finder(KeptColumns(100 * SIZE))
+    for _ in range(2):
+        with pytest.raises(NeedsSparkError):
+            finder.find([file("a.parquet")], [pa.field("id", pa.int64())], {"added_later": pa.array([1], pa.int64())})

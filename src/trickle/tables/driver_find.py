@@ -19,12 +19,15 @@ from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_read import check_calendar, plain_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from trickle.tables.kept_columns import KeptColumns
 
 MOST_FOUND: Final = 1_000_000
+
+_MOST_FACTS: Final = 2000
+"""Files of which more is known than asked for."""
 
 _WIDEST: Final = 16
 """Bytes of a value, texts aside."""
@@ -52,9 +55,13 @@ class Finder:
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
         """
-        self._facts = {path: self._facts.get(path) or _facts(path) for path in paths}
-        for path in paths:
-            if any(self._facts[path].types.get(field.name) != field.type for field in fields):
+        facts = {path: self._facts.get(path) or _facts(path) for path in paths}
+        self._facts = facts if len(self._facts) > _MOST_FACTS else {**self._facts, **facts}
+        for known in facts.values():
+            if (
+                any(known.types.get(field.name) != field.type for field in fields)
+                or not keys.keys() <= known.sizes.keys()
+            ):
                 raise NeedsSparkError
         names = [field.name for field in fields]
         if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
@@ -62,7 +69,7 @@ class Finder:
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
         wanted = {name: pl.Series(pl.from_arrow(values)).implode() for name, values in keys.items()}
         try:
-            found = self._search(paths, names, wanted)
+            found = self._search(facts, names, wanted)
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in found) > MOST_FOUND:
@@ -70,11 +77,14 @@ class Finder:
         return pa.concat_tables([schema.empty_table(), *(rows.to_arrow().cast(schema) for rows in found)])
 
     def _search(
-        self, paths: Sequence[Path], names: Sequence[str], wanted: Mapping[str, pl.Series]
+        self, files: Mapping[Path, _Facts], names: Sequence[str], wanted: Mapping[str, pl.Series]
     ) -> list[pl.DataFrame]:
         found, left = [], []
-        for path in paths:
-            kept = self._kept(path, [*names, *wanted]) if wanted else None
+        columns = dict.fromkeys((*names, *wanted))
+        for path, known in files.items():
+            kept = None
+            if self._columns is not None and wanted:
+                kept = self._columns.get(path, {name: known.sizes[name] for name in columns})
             if kept is None:
                 left.append(path)
             else:
@@ -86,13 +96,6 @@ class Finder:
                 scan = scan.filter(pl.col(name).is_in(values))
             found.append(scan.select(names).head(MOST_FOUND + 1).collect())
         return found
-
-    def _kept(self, path: Path, names: Iterable[str]) -> pl.DataFrame | None:
-        """Give columns of a file from memory, if that is where they should be."""
-        if self._columns is None:
-            return None
-        sizes = self._facts[path].sizes
-        return self._columns.get(path, {name: sizes[name] for name in dict.fromkeys(names)})
 
 
 def _facts(path: Path) -> _Facts:
@@ -112,6 +115,6 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
     for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
         for place in range(group.num_columns):
             chunk = group.column(place)
-            name = chunk.path_in_schema.split(".")[0]
+            name = chunk.path_in_schema  # of a column that is not nested, its name
             sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size + _WIDEST * group.num_rows
     return sizes
