@@ -15,7 +15,7 @@ from bench.micro import run_micro
 from bench.report import console_tables, write_report
 from bench.session import Session, session
 from bench.show import console
-from bench.tpch import Choice, Pattern, run_tpch
+from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.compile.program import OPTIMISATIONS
 from trickle.testing import tpch
 
@@ -31,7 +31,9 @@ Repeats = Annotated[int, typer.Option(min=1, help="Cycles that count, after one 
 Output = Annotated[Path, typer.Option(help="Folder of benchmarks.json, .md and .svg.")]
 Warehouse = Annotated[Path, typer.Option(help="Folder of the data; loaded sources are kept in it.")]
 Memory = Annotated[str, typer.Option(help="Heap of the JVM.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Keep completed runs of the same settings.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep the runs that the same code completed on this machine, and add to them.")
+]
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
@@ -44,7 +46,7 @@ def run(
     pattern: Patterns = "random,recent",
     repeats: Repeats = 3,
     disable: Annotated[str, typer.Option(help="Optimisations the differential twins go without.")] = "",
-    mode: Annotated[str, typer.Option(help="Of the differential twins: auto or differential.")] = "auto",
+    mode: Annotated[str, typer.Option(help="Of the differential twins: auto, differential or both.")] = "auto",
     keys: Annotated[bool, typer.Option(help="Declare the keys of TPC-H's tables.")] = True,
     parts: Annotated[str, typer.Option(help=f"Some of {', '.join(PARTS)}.")] = ",".join(PARTS),
     big: Annotated[bool, typer.Option("--big", help="Also 10 M rows in the micro set and scale 10 in growth.")] = False,
@@ -55,8 +57,6 @@ def run(
     resume: Resume = False,
 ) -> None:
     """Time full against differential refreshes."""
-    if mode not in ("auto", "differential"):
-        raise typer.BadParameter(f"there is no mode {mode!r}.", param_hint="--mode")
     choice = Choice(
         queries=chosen(queries, tpch.QUERIES, "--queries"),
         scale=scale,
@@ -64,7 +64,7 @@ def run(
         patterns=chosen_patterns(pattern),
         repeats=repeats,
         disable=chosen(disable, sorted(OPTIMISATIONS), "--disable") if disable else (),
-        mode="differential" if mode == "differential" else "auto",
+        mode=chosen_mode(mode),
         keys=keys,
     )
     asked = chosen(parts, PARTS, "--parts")
@@ -138,6 +138,13 @@ def chosen_patterns(text: str) -> list[Pattern]:
     """Read names of patterns."""
     known: dict[str, Pattern] = {"random": "random", "recent": "recent"}
     return [known[name] for name in chosen(text, known, "--pattern")]
+
+
+def chosen_mode(text: str) -> TwinMode:
+    """Read the mode of the differential twins."""
+    known: dict[str, TwinMode] = {"auto": "auto", "differential": "differential", "both": "both"}
+    (name, *_) = chosen(text, known, "--mode")
+    return known[name]
 
 
 def chosen_rates(text: str) -> list[float]:

@@ -32,12 +32,11 @@ def run_ablation(
     without = [Variant(name, Trickle(session.spark, disable={name}), "auto") for name in sorted(OPTIMISATIONS)]
     with tpch_sources(session.spark, session.folder, scale=scale, name="ablation") as sources:
         Measurement(
-            spark=session.spark,
+            session=session,
             run=run,
             queries={query: tpch.QUERIES[query] for query in queries},
             variants=[everything, *without],
             mutate=mutation(session.spark, sources, rate, pattern),
             repeats=repeats,
-            save=session.save,
             title=f"ablation, {rate:.3g} {pattern}",
         ).measure()

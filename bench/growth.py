@@ -32,12 +32,11 @@ def run_growth(session: Session, scales: Sequence[float], repeats: int) -> None:
         with tpch_sources(session.spark, session.folder, scale=scale, name=name) as sources:
             rate = LINES / DeltaTable(sources.path("lineitem")).count()
             Measurement(
-                spark=session.spark,
+                session=session,
                 run=run,
                 queries={query: tpch.QUERIES[query] for query in QUERIES},
                 variants=twins(session.spark),
                 mutate=mutation(session.spark, sources, rate, "random", only="RF3"),
                 repeats=repeats,
-                save=session.save,
                 title=f"growth, scale {scale:g}",
             ).measure()

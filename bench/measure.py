@@ -20,6 +20,7 @@ from bench.show import console, doing
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from bench.session import Session
     from trickle import Trickle
     from trickle.model.definition import Mode
 
@@ -44,18 +45,16 @@ class Measurement:
     Attributes:
         mutate: Changes the sources; given the number of the cycle, from 1.
         repeats: Cycles that count, after one to warm up.
-        save: Called after each query of each cycle.
         title: Says on the console what is being run.
         is_plain_timed: Time a CREATE TABLE AS SELECT of each query too.
     """
 
-    spark: SparkSession
+    session: Session
     run: Run
     queries: Mapping[str, str]
     variants: Sequence[Variant]
     mutate: Callable[[int], object]
     repeats: int
-    save: Callable[[], None]
     title: str
     is_plain_timed: bool = False
 
@@ -74,8 +73,7 @@ class Measurement:
                     with doing(f"{self.title}: cycle {number} of {self.repeats + 1}, {case.name}"):
                         self._guard(case, partial(self._cycle, case, number))
                     _tell(self.title, case)
-        self.run.is_complete = True
-        self.save()
+        self.session.end(self.run)
 
     def _guard(self, case: Case, work: Callable[[], None]) -> None:
         """One query that fails must not cost the numbers of the others."""
@@ -85,33 +83,33 @@ class Measurement:
             first_line = next(iter(str(error).splitlines()), "")
             case.error = f"{type(error).__name__}: {first_line}"
             console.print(f"  [red]{self.title}: {case.name}: {case.error}[/]")
-        self.save()
+        self.session.save()
 
     def _create(self, case: Case, place: int) -> None:
         """Make the variants; the first warms up for the query, the order of the others alternates by query."""
-        query = self.queries[case.name]
+        query, spark = self.queries[case.name], self.session.spark
         work: dict[str, Callable[[], Any]] = {
             v.label: partial(v.trickle.create, f"{case.name}_{v.label}", query, mode=v.mode) for v in self.variants
         }
         if self.is_plain_timed:
-            plain, columns = f"{case.name}_{PLAIN}", self.spark.sql(query).columns
+            plain, columns = f"{case.name}_{PLAIN}", spark.sql(query).columns
             # A column that is called sum(x) needs its name mapped, in a plain table too.
             mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')" if "(" in str(columns) else ""
-            work[PLAIN] = partial(self.spark.sql, f"CREATE TABLE {plain} USING delta {mapped} AS {query}")
+            work[PLAIN] = partial(spark.sql, f"CREATE TABLE {plain} USING delta {mapped} AS {query}")
         first, *others = work
         for label in [first, *(others if place % 2 else reversed(others))]:
             begun = time.perf_counter()
             work[label]()
             case.create[label] = time.perf_counter() - begun
         if self.is_plain_timed:
-            self.spark.sql(f"DROP TABLE {plain}")
+            spark.sql(f"DROP TABLE {plain}")
 
     def _cycle(self, case: Case, number: int) -> None:
         turn = number % len(self.variants)
         ordered = [*self.variants[turn:], *self.variants[:turn]]
         found = {v.label: refresh(v.trickle, f"{case.name}_{v.label}") for v in ordered}
         reference, *others = (f"{case.name}_{v.label}" for v in self.variants)
-        differing = sum(count_differences(self.spark, reference, other) for other in others)
+        differing = sum(count_differences(self.session.spark, reference, other) for other in others)
         case.cycles.append(Cycle(number=number, warm_up=number == 1, refreshes=found, differences=differing))
 
 

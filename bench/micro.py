@@ -64,13 +64,12 @@ def run_micro(session: Session, sizes: Sequence[int], repeats: int) -> None:
             with doing(f"micro: making {rows:,} rows"):
                 make_tables(session.spark, rows)
             Measurement(
-                spark=session.spark,
+                session=session,
                 run=run,
                 queries=CASES,
                 variants=twins(session.spark),
                 mutate=partial(change_tables, session.spark),
                 repeats=repeats,
-                save=session.save,
                 title=f"micro {rows:,}",
             ).measure()
 

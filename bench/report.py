@@ -14,9 +14,10 @@ from bench.summary import WEAK_RATIO, geometric_mean, lines_of, weak
 from bench.tables import (
     Table,
     ablation_table,
+    choice_table,
     cost_table,
     growth_table,
-    query_table,
+    query_tables,
     run_label,
     step_table,
     summary_table,
@@ -42,7 +43,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "tpch": "All 22 TPC-H queries, or those named in the command, over shared sources. Per cycle the rate is the share of "
     "orders inserted, deleted, and of lines, parts, suppliers and offers updated; keys lie all over the tables (random) or "
     "in their last few per cent (recent).",
-    "cost": "A warm refresh of an aggregate over a million rows after the insert of one row, and refreshes with nothing new.",
+    "cost": "A warm refresh after the insert of one row under an aggregate of a million rows, and of one order under a join of "
+    "customers, orders and order lines at scale 1; and refreshes with nothing new.",
     "micro": "One operator per stream table, one row in a hundred changed: half updated, the others inserted or deleted.",
     "growth": "The same 1,000 changed order lines under ever larger sources.",
     "ablation": "Differential refreshes with one optimisation switched off at a time: how many times slower they are.",
@@ -62,11 +64,12 @@ def tables_of(name: str, part: Part) -> Sequence[Table]:
     """Give the tables that show a part."""
     match name:
         case "tpch":
-            return summary_table(part), query_table(part, "Per query"), step_table(part)
+            choice = choice_table(part)
+            return summary_table(part), *query_tables(part), *([choice] if choice else []), step_table(part)
         case "cost":
             return (cost_table(part),)
         case "micro":
-            return query_table(part, "Per operator"), step_table(part)
+            return *query_tables(part), step_table(part)
         case "growth":
             return (growth_table(part),)
         case _:
@@ -98,11 +101,12 @@ def markdown(results: Results, picture: str) -> str:
 
 
 def chart(part: Part) -> str:
-    """Draw the ratios of TPC-H."""
-    scale = " and ".join(dict.fromkeys(f"{float(run.facts['scale']):g}" for run in part.runs))
-    series = {run_label(run): {line.name: line.ratio for line in lines_of(run)} for run in part.runs}
+    """Draw the ratios of TPC-H, of the runs that have the scale and the rate of the first."""
+    first = {fact: part.runs[0].facts[fact] for fact in ("scale", "rate")}
+    drawn = [run for run in part.runs if first.items() <= run.facts.items()]
+    series = {run_label(run): {line.name: line.ratio for line in lines_of(run)} for run in drawn}
     means = {f"{label} (mean {times(geometric_mean(ratios.values()))})": ratios for label, ratios in series.items()}
-    return bar_chart(f"TPC-H scale {scale}: times faster than a full refresh", means)
+    return bar_chart(f"TPC-H scale {first['scale']:g}: times faster than a full refresh", means)
 
 
 def worst_cases(part: Part) -> str:
@@ -146,12 +150,12 @@ def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable
 
 
 def _made_by(part: Part) -> str:
-    m = part.machine
+    m, commands = part.machine, "\n".join(part.commands)
     unfinished = "" if all(run.is_complete for run in part.runs) else " **Interrupted: some of it is missing.**"
     return (
         f"Made on {part.date[:10]} with Trickle {m['trickle']} ({m['revision']}), Spark {m['spark']}, Delta Lake {m['delta']}, "
         f"Java {m['java']}, Python {m['python']}; {m['cores']} cores ({m['cpu']}), {m['memory_gb']} GB, {m['heap']} heap, "
-        f"load average at the start {m['load_average']}.{unfinished} To repeat it:\n\n```console\n{part.command}\n```\n"
+        f"load average at the start {m['load_average']}.{unfinished} To repeat it:\n\n```console\n{commands}\n```\n"
     )
 
 

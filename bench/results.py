@@ -17,8 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 FULL: Final = "full"
 DIFFERENTIAL: Final = "differential"
+AUTO: Final = "auto"
 PLAIN: Final = "plain"
-"""The variants of a query: refreshed in full, by its changes, and a CREATE TABLE AS SELECT made for comparison."""
+"""The variants of a query: refreshed in full, by its changes, in the mode that Trickle chooses where the other two are
+forced, and a CREATE TABLE AS SELECT made for comparison."""
 
 OTHER: Final = "other"
 """The step that holds what a user waits for outside the steps that a refresh reports."""
@@ -102,11 +104,13 @@ class Run(Stored):
 
     Attributes:
         facts: What tells this run from the others of its part: scale, rate, pattern, rows …
+        peak_memory: The most that each process of the driver had resident so far, in GiB.
         is_complete: False while it runs, and after an interruption.
     """
 
     facts: dict[str, str | int | float]
     cases: list[Case] = []
+    peak_memory: dict[str, float] = {}
     is_complete: bool = False
 
     def case(self, name: str) -> Case | None:
@@ -115,9 +119,9 @@ class Run(Stored):
 
 
 class Part(Stored):
-    """Runs of one kind."""
+    """Runs of one kind, made by one command or, on the same machine and revision, by several."""
 
-    command: str
+    commands: list[str]
     date: str
     machine: dict[str, str | int | float]
     runs: list[Run] = []

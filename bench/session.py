@@ -32,8 +32,7 @@ class Session:
     Attributes:
         folder: Where the data is kept between invocations.
         file: Where the results are stored.
-        resume: Keep the runs that an earlier invocation completed.
-        resumed: The part to keep runs of.
+        resume: Keep the runs that earlier invocations completed, of the same settings and of others.
     """
 
     spark: SparkSession
@@ -42,7 +41,6 @@ class Session:
     resume: bool
     memory: str
     results: Results = field(default_factory=Results)
-    resumed: Part | None = None
 
     def part(self, name: str) -> Part:
         """Begin a part; the other parts of the file stay.
@@ -51,26 +49,36 @@ class Session:
         """
         before = self.results.parts.get(name)
         now = machine(self.spark, self.memory)
-        self.resumed = before if before and self.resume and before.is_made_on(now) else None
-        if self.resume and before and not self.resumed:
+        command = f"python -m bench {' '.join(sys.argv[1:])}"
+        part = Part(commands=[command], date=datetime.now(UTC).isoformat(timespec="seconds"), machine=now)
+        if before and self.resume and before.is_made_on(now):
+            part = before
+            part.runs = [run for run in part.runs if run.is_complete]
+            part.commands = list(dict.fromkeys([*part.commands, command]))
+        elif before and self.resume:
             console.print(f"  {name}: nothing is resumed, the numbers before were made by another version or machine")
-        part = Part(
-            command=f"python -m bench {' '.join(sys.argv[1:])}",
-            date=self.resumed.date if self.resumed else datetime.now(UTC).isoformat(timespec="seconds"),
-            machine=self.resumed.machine if self.resumed else now,
-        )
         self.results.parts[name] = part
         return part
 
     def begin(self, part: Part, facts: dict[str, str | int | float]) -> Run | None:
         """Begin a run of a part; None if it was completed before and is kept."""
-        kept = self.resumed.finished(facts) if self.resumed else None
-        run = kept or Run(facts=facts)
-        part.runs.append(run)
-        if kept:
+        if part.finished(facts):
             console.print(f"  kept from before: {facts}", soft_wrap=True)
-            self.save()
-        return None if kept else run
+            return None
+        run = Run(facts=facts)
+        part.runs.append(run)
+        return run
+
+    def end(self, run: Run) -> None:
+        """Mark a run as complete."""
+        run.peak_memory = {"python": _peak_memory(os.getpid()), "java": _peak_memory(self._java)}
+        run.is_complete = True
+        self.save()
+
+    @property
+    def _java(self) -> int:
+        jvm: Any = self.spark._jvm
+        return int(jvm.ProcessHandle.current().pid())
 
     def save(self) -> None:
         """Store all results so far."""
@@ -121,12 +129,22 @@ def _cpu() -> str:
     return found.group(1).strip() if found else platform.processor() or "unknown"
 
 
+def _peak_memory(process: int) -> float:
+    """Give the most memory that a process ever had resident, in GiB; 0 where the system does not tell."""
+    try:
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text("utf-8"))
+    except OSError:
+        found = None
+    return round(int(found.group(1)) / 2**20, 2) if found else 0.0
+
+
 def _revision() -> str:
-    asked = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return asked.stdout.strip() or "unknown"
+    """Give the commit that last changed what is measured: other ones, of documentation say, change no number."""
+    commit = _git("log", "-1", "--format=%h", "--", "src", "bench")
+    changed = _git("status", "--porcelain", "--", "src", "bench")
+    return (f"{commit}-dirty" if changed else commit) or "unknown"
+
+
+def _git(*words: str) -> str:
+    root = Path(__file__).parent.parent
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout.strip()

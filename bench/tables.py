@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.cost import IDLE, ONE_ROW, SWEEP
-from bench.results import DIFFERENTIAL
+from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
+from bench.results import AUTO, DIFFERENTIAL, FULL
 from bench.summary import (
     breakdown,
     create_ratio,
@@ -17,6 +17,7 @@ from bench.summary import (
     mean_steps,
     median,
     median_seconds,
+    refreshes,
     slowdowns,
     worst,
 )
@@ -44,7 +45,8 @@ def run_label(run: Run) -> str:
     '0.1 % recent'
     """
     if "pattern" in run.facts:
-        return f"{100 * float(run.facts['rate']):g} % {run.facts['pattern']}"
+        scale = f", scale {run.facts['scale']:g}" if run.facts["scale"] != 1 else ""
+        return f"{100 * float(run.facts['rate']):g} % {run.facts['pattern']}{scale}"
     if "lines" in run.facts:
         return f"scale {float(run.facts['scale']):g}"
     return f"{int(run.facts['rows']):,} rows"
@@ -66,25 +68,50 @@ def summary_table(part: Part) -> Table:
                 ", ".join(line.name for line in lines if line.mode == "no_data") or "none",
                 times(geometric_mean(create_ratio(case) for case in run.cases)),
                 str(sum(line.differences for line in lines)),
+                " + ".join(f"{name} {most:.1f} GiB" for name, most in run.peak_memory.items()) or NOT_MEASURED,
             )
         )
-    headings = ("", "measured", "mean ratio", "worst", "by changes", "no data", "create / CTAS", "rows that differ")
+    headings = (
+        "",
+        "measured",
+        "mean ratio",
+        "worst",
+        "by changes",
+        "no data",
+        "create / CTAS",
+        "rows that differ",
+        "peak memory",
+    )
     return Table("Summary", headings, rows)
 
 
-def query_table(part: Part, title: str) -> Table:
-    """One row per case: median seconds and ratio of every run side by side."""
-    headings = ["query"]
-    for run in part.runs:
-        headings += [f"{run_label(run)}: full", "differential", "ratio", "mode"]
-    names = dict.fromkeys(case.name for run in part.runs for case in run.cases)
+def query_tables(part: Part) -> Sequence[Table]:
+    """A table for each run with one row per case: median seconds and their ratio."""
+    headings = ("query", "full", "differential", "ratio", "mode", "create / CTAS")
+    return [
+        Table(run_label(run), headings, [(case.name, *_twins(case), times(create_ratio(case))) for case in run.cases])
+        for run in part.runs
+    ]
+
+
+def choice_table(part: Part) -> Table | None:
+    """How mode ``auto`` fares against the better of the other two, where all three were run."""
     rows = []
-    for name in names:
-        cells = [name]
-        for run in part.runs:
-            cells += _twins(run.case(name))
-        rows.append(tuple(cells))
-    return Table(title, tuple(headings), rows)
+    for run in part.runs:
+        for case in run.cases:
+            full, differential, auto = (median_seconds(case, label) for label in (FULL, DIFFERENTIAL, AUTO))
+            if full and differential and auto:
+                modes = ", ".join(sorted({refreshed.mode for refreshed in refreshes(case, AUTO)}))
+                cells = (
+                    seconds(full),
+                    seconds(differential),
+                    seconds(auto),
+                    times(auto / min(full, differential)),
+                    modes,
+                )
+                rows.append((f"{case.name}, {run_label(run)}", *cells))
+    headings = ("query", "full", "differential", "auto", "auto / better", "auto chose")
+    return Table("What auto chooses", headings, rows) if rows else None
 
 
 def step_table(part: Part) -> Table:
@@ -102,10 +129,11 @@ def cost_table(part: Part) -> Table:
     """The smallest refresh, one with nothing new, and many of those."""
     rows = []
     for run in part.runs:
-        if case := run.case(ONE_ROW):
-            steps = sorted(mean_steps(case).items(), key=lambda item: -item[1])[:3]
-            note = ", ".join(f"{step} {seconds(value)}" for step, value in steps)
-            rows.append((f"one row into {run.facts['rows']:,}", seconds(median_seconds(case, DIFFERENTIAL)), note))
+        for name, of_what in ((ONE_ROW, f"{run.facts['rows']:,} rows"), (ONE_ORDER, "a join of three tables")):
+            if case := run.case(name):
+                steps = sorted(mean_steps(case).items(), key=lambda item: -item[1])[:3]
+                note = ", ".join(f"{step} {seconds(value)}" for step, value in steps)
+                rows.append((f"{name} into {of_what}", seconds(median_seconds(case, DIFFERENTIAL)), note))
         if case := run.case(IDLE):
             value = median(r.seconds for c in case.cycles if not c.warm_up for r in c.refreshes.values())
             rows.append((IDLE, milliseconds(value), ""))
@@ -154,9 +182,7 @@ def times(value: float | None) -> str:
     return NOT_MEASURED if value is None else f"{value:.2f} ×" if value < 10 else f"{value:.1f} ×"
 
 
-def _twins(case: Case | None) -> tuple[str, str, str, str]:
-    if case is None:
-        return NOT_MEASURED, NOT_MEASURED, NOT_MEASURED, NOT_MEASURED
+def _twins(case: Case) -> tuple[str, str, str, str]:
     line = line_of(case)
     mode = f"{line.mode}, {line.differences} rows differ" if line.differences else line.mode
     return seconds(line.full), seconds(line.differential), times(line.ratio), mode

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bench.measure import Measurement, Variant
-from bench.results import DIFFERENTIAL, FULL
+from bench.results import AUTO, DIFFERENTIAL, FULL
 from bench.sources import tpch_sources
 from trickle import Trickle
 from trickle.testing import tpch
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trickle.model.definition import Mode
 
 Pattern = Literal["random", "recent"]
+TwinMode = Literal["auto", "differential", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Choice:
 
     Attributes:
         disable: Optimisations that the differential twin goes without; the full one always has all.
-        mode: Of the differential twin: ``auto``, or ``differential``, which fails rather than recompute.
+        mode: Of the differential twin: ``auto``, or ``differential``, which fails rather than recompute. ``both`` makes
+            one of each, to see whether ``auto`` chooses well.
         keys: Declare the primary and foreign keys that the standard gives its tables.
     """
 
@@ -38,7 +40,7 @@ class Choice:
     patterns: Sequence[Pattern]
     repeats: int
     disable: Collection[str] = ()
-    mode: Mode = "auto"
+    mode: TwinMode = "auto"
     keys: bool = True
 
 
@@ -65,21 +67,25 @@ def run_tpch(session: Session, choice: Choice) -> None:
                 if choice.keys:
                     tpch.declare(Trickle(session.spark), check=False)
                 Measurement(
-                    spark=session.spark,
+                    session=session,
                     run=run,
                     queries={query: tpch.QUERIES[query] for query in choice.queries},
                     variants=twins(session.spark, choice.mode, choice.disable),
                     mutate=mutation(session.spark, sources, rate, pattern),
                     repeats=choice.repeats,
-                    save=session.save,
                     title=f"{rate:.3g} {pattern}",
                     is_plain_timed=True,
                 ).measure()
 
 
-def twins(spark: SparkSession, mode: Mode = "auto", disable: Collection[str] = ()) -> Sequence[Variant]:
-    """Give the full and the differential twin."""
-    return (Variant(FULL, Trickle(spark), "full"), Variant(DIFFERENTIAL, Trickle(spark, disable=disable), mode))
+def twins(spark: SparkSession, mode: TwinMode = "auto", disable: Collection[str] = ()) -> Sequence[Variant]:
+    """Give the full and the differential twin, and with ``both`` the one that chooses."""
+    full = Variant(FULL, Trickle(spark), "full")
+    if mode == "both":
+        modes: dict[str, Mode] = {DIFFERENTIAL: "differential", AUTO: "auto"}
+    else:
+        modes = {DIFFERENTIAL: mode}
+    return (full, *(Variant(label, Trickle(spark, disable=disable), chosen) for label, chosen in modes.items()))
 
 
 def mutation(

@@ -10,8 +10,9 @@ from bench.chart import bar_chart, bounds
 from bench.cost import IDLE, ONE_ROW
 from bench.measure import unpaired
 from bench.report import chart, markdown, worst_cases, write_report
-from bench.results import DIFFERENTIAL, FULL, PLAIN, Case, Cycle, Part, Refreshed, Results, Run, read, write
+from bench.results import AUTO, DIFFERENTIAL, FULL, PLAIN, Case, Cycle, Part, Refreshed, Results, Run, read, write
 from bench.summary import breakdown, create_ratio, geometric_mean, line_of, median, slowdowns
+from bench.tables import choice_table
 
 MACHINE = {
     "cores": 2,
@@ -52,7 +53,7 @@ def run(pattern: str, *cases: Case) -> Run:
 
 
 def part(*runs: Run) -> Part:
-    return Part(command="python -m bench run", date="2026-01-02T03:04:05+00:00", machine=MACHINE, runs=list(runs))
+    return Part(commands=["python -m bench run"], date="2026-01-02T03:04:05+00:00", machine=MACHINE, runs=list(runs))
 
 
 @pytest.fixture
@@ -123,7 +124,8 @@ def test_rows_differing_in_the_last_digits_of_a_float_find_each_other():
 def test_page_has_ratios_worst_cases_and_the_command(results):
     text = markdown(results, "benchmarks.svg")
 
-    assert "| q01 | 4.00 s | 1.00 s | 4.00 × | differential | 8.00 s | 1.00 s | 8.00 × | differential |" in text
+    assert "| q01 | 4.00 s | 1.00 s | 4.00 × | differential | 1.50 × |" in text
+    assert "| q01 | 8.00 s | 1.00 s | 8.00 × | differential | 1.50 × |" in text
     assert "| 0.1 % random | 2 of 2 | 1.41 × | q02 0.50 × |" in text
     assert "- q02, 0.1 % random: 0.50 ×, 2.00 s, 75% of it in *compute*" in text
     assert "| nothing new | 4 ms |" in text
@@ -147,6 +149,21 @@ def test_picture_has_a_bar_for_each_query_and_run(results):
         "q02, 0.1 % random: 0.50 ×",
         "q01, 0.1 % recent: 8.00 ×",
     ]
+
+
+def test_picture_has_the_runs_of_one_rate_only(results):
+    results.parts["tpch"].runs.append(Run(facts={"scale": 1.0, "rate": 0.1, "pattern": "random"}))
+
+    assert "10 % random" not in chart(results.parts["tpch"])
+
+
+def test_choice_of_auto_is_compared_with_the_better_mode():
+    chosen = case("q01", [9, 4], [9, 8])
+    chosen.cycles[1].refreshes[AUTO] = refreshed(5, mode="full", reason="COST")
+    table = choice_table(part(run("random", chosen), run("recent", case("q01", [9, 4], [9, 1]))))
+
+    assert table is not None
+    assert table.rows == [("q01, 0.1 % random", "4.00 s", "8.00 s", "5.00 s", "1.25 ×", "full")]
 
 
 def test_picture_of_nothing_is_a_picture():
