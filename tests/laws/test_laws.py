@@ -28,7 +28,7 @@ from trickle.algebra.plan import (
     Union,
 )
 from trickle.algebra.walk import sources
-from trickle.compile.program import OPTIMISATIONS, SELF, compile_plan
+from trickle.compile.program import OPTIMISATIONS, SELF, ChangePlan, Program, compile_plan
 from trickle.compile.prune import prune
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys
@@ -105,13 +105,14 @@ def _semi(draw, child):
 def _aggregate(draw, child):
     plan = child()
     a, b = plan.columns
-    function = draw(st.sampled_from(("count", "sum", "max")))
+    function = draw(st.sampled_from(("count", "sum", "min", "max")))
     value = Output(new_column("v"), Call(function, (Col(b),)))
+    is_double = draw(st.booleans())
     if draw(st.integers(0, 3)) == 0:
         count = Output(new_column("n"), Call("count", (Col(a),)))
-        return Aggregate((), (count, value), plan, _sums((), (count, value)))
+        return Aggregate((), (count, value), plan, _sums((), (count, value), is_double=is_double))
     key = Output(new_column("k"), Col(a))
-    return Aggregate((Col(a),), (key, value), plan, _sums((key,), (value,)))
+    return Aggregate((Col(a),), (key, value), plan, _sums((key,), (value,), is_double=is_double))
 
 
 def _distinct(draw, child):
@@ -120,8 +121,8 @@ def _distinct(draw, child):
     return Aggregate(tuple(Col(c) for c in plan.columns), outputs, plan, _sums(outputs, ()))
 
 
-def _sums(keys, values):
-    """Give the additive form of counts and sums, None if there is a max among them."""
+def _sums(keys, values, *, is_double=False):
+    """Give the form as a state; sums are kept as those of doubles are, if so wished."""
     terms = [Term(new_column("n"))]
     results = []
     for output in values:
@@ -133,11 +134,17 @@ def _sums(keys, values):
                 results.append(Output(output.column, Col(count.column)))
             case "sum":
                 total = Term(new_column("s"), value)
+                if is_double:
+                    bound = Term(new_column("m"), value, kind="magnitude")
+                    total = Term(new_column("s", "double"), value, kind="double", bound=bound.column)
+                    terms.append(bound)
                 terms.append(total)
                 is_empty = Call("=", (Col(count.column), Lit(0)))
                 results.append(Output(output.column, Call("if", (is_empty, Lit(None), Col(total.column)))))
-            case _:
-                return None
+            case name:
+                extreme = Term(new_column("s"), value, kind="least" if name == "min" else "greatest")
+                terms.append(extreme)
+                results.append(Output(output.column, Col(extreme.column)))
     stored = tuple(Output(new_column("k"), k.expr) for k in keys)
     handed_on = (Output(k.column, Col(s.column)) for k, s in zip(keys, stored, strict=True))
     columns = tuple(o.column for o in (*keys, *values))
@@ -245,6 +252,25 @@ def accumulated(sums: Sums, state: Bag, delta: Bag) -> Bag:
     return Counter(row for row in found.values() if row[width] or not width)
 
 
+def check_merge(part: Program, derived: ChangePlan, database: dict[tuple[str, str], Bag]) -> None:
+    """Check that the merge of a change into a stored state gives the new state."""
+    old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
+    database = {**database, (SELF, "new"): old}
+    touched, width = set(evaluate(derived.keys, database)), len(part.stage.sums.keys)
+    kept = Counter({row: n for row, n in old.items() if width and row[:width] not in touched})
+    assert without_magnitudes(part, kept + evaluate(derived.rows, database)) == without_magnitudes(part, new)
+    assert not evaluate(derived.broken, database)
+
+
+def without_magnitudes(part: Program, state: Bag) -> Bag:
+    """Leave out what counts the changes that went by."""
+    terms = part.stage.sums.terms
+    kept = [
+        i for i, c in enumerate(part.plan.columns) if not any(t.column == c and t.kind == "magnitude" for t in terms)
+    ]
+    return Counter(tuple(row[i] for i in kept) for row in state.elements())
+
+
 @settings(max_examples=400, deadline=None)
 @given(plan=plans(), database=databases())
 def test_stages_added_up_give_the_new_result(plan, database):
@@ -253,16 +279,70 @@ def test_stages_added_up_give_the_new_result(plan, database):
     for part in (*program.stages, program):
         derived = part.derive(frozenset(part.used), frozenset())
         old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
-        if derived.delta is None:
-            assert plus(old, evaluate(derived.change, database)) == new
-        else:
+        if derived.delta is not None:
             assert accumulated(part.stage.sums, old, evaluate(derived.delta, database)) == new
+        elif derived.broken is not None:
+            check_merge(part, derived, database)
+        else:
+            assert plus(old, evaluate(derived.change, database)) == new
         if part.stage is not None:
             name = part.stage.name
             database[name, "old"], database[name, "new"] = old, new
             database[name, "change"] = change_between(old, new)
 
     assert new == evaluate(plan, database)
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data(), database=databases())
+def test_a_merged_state_is_the_new_state(data, database):
+    child = data.draw(plans(depth=1))
+    a, b = child.columns
+    functions = data.draw(st.lists(st.sampled_from(("min", "max", "sum", "count")), min_size=1, max_size=3))
+    values = [Output(new_column("v"), Call(function, (Col(b),))) for function in functions]
+    keys = [Output(new_column("k"), Col(a))] if data.draw(st.booleans()) else []
+    outputs = (*keys, *values)
+    plan = Aggregate(tuple(k.expr for k in keys), outputs, child, _sums(keys, values, is_double=True))
+    for part in compile_plan(plan, frozenset({"narrow_scans"})).stages:
+        derived = part.derive(frozenset(part.used), frozenset())
+        if derived.broken is not None:
+            check_merge(part, derived, database)
+
+
+def greatest_of(child: Plan) -> Program:
+    """Give the state of the greatest second value of each first one."""
+    key, most = (
+        Output(new_column("k"), Col(child.columns[0])),
+        Output(new_column("v"), Call("max", (Col(child.columns[1]),))),
+    )
+    plan = Aggregate((key.expr,), (key, most), child, _sums((key,), (most,)))
+    (state,) = compile_plan(plan, frozenset({"narrow_scans"})).stages
+    return state
+
+
+def test_a_row_that_comes_and_goes_in_one_change_is_not_the_greatest():
+    left, right = scan("r"), scan("s")
+    joined = InnerJoin(left, right, (KeyPair(Col(left.base[0]), Col(right.base[0])),))
+    state = greatest_of(_two(joined, *left.base))
+    old = {"r": Counter({(1, 1): 1, (1, 2): 1}), "s": Counter({(1, 0): 1})}
+    new = {"r": Counter({(1, 1): 1}), "s": Counter({(1, 0): 2})}
+    database = {}
+    for name in old:
+        database[name, "old"], database[name, "new"] = old[name], new[name]
+        database[name, "change"] = change_between(old[name], new[name])
+
+    check_merge(state, state.derive(frozenset(old), frozenset()), database)
+
+
+def test_a_state_without_the_rows_that_go_is_broken():
+    state = greatest_of(scan("r"))
+    derived = state.derive(frozenset("r"), frozenset())
+    database = {("r", "old"): Counter({(1, 2): 1}), ("r", "new"): Counter(), ("r", "change"): Counter({(1, 2, -1): 1})}
+
+    stored = evaluate(at_old(state.plan), database)
+
+    assert not evaluate(derived.broken, {**database, (SELF, "new"): stored})
+    assert evaluate(derived.broken, {**database, (SELF, "new"): Counter()})
 
 
 @settings(max_examples=200, deadline=None)

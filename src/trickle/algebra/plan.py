@@ -231,18 +231,29 @@ class SemiJoin(Join):
         return (*left[:-1], self.flag, WEIGHT) if self.left.is_change else (*left, self.flag)
 
 
+Kind = Literal["sum", "least", "greatest", "double", "magnitude"]
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One column of an additive state: the sum of a value over the rows that pass, or without a value their number."""
+    """One column of an aggregate's state, over the rows that pass.
+
+    sum                 the sum of a value, or without one the number of rows
+    least, greatest     of the values, NULL if there are none
+    double              a sum of floating-point numbers; ``bound`` is the column of the magnitudes in it
+    magnitude           the magnitudes of all that was added or taken away since the group was computed from its rows
+    """
 
     column: Column
     value: Expr | None = None
     where: tuple[Expr, ...] = ()
+    kind: Kind = "sum"
+    bound: Column | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The additive form of an aggregate: sums over its input, and its outputs computed from them.
+    """An aggregate as a state that changes are added to: sums over its input, say, and its outputs computed from them.
 
     Attributes:
         keys: The state's key columns, each with the group key it holds.
@@ -261,12 +272,17 @@ class Sums:
         """The state's columns: keys, then terms."""
         return (*(o.column for o in self.keys), *(t.column for t in self.terms))
 
+    @property
+    def is_additive(self) -> bool:
+        """True if every change can be added without a look at the rows: all terms are exact sums."""
+        return all(t.kind == "sum" for t in self.terms)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(OneInput):
     """One row for each distinct value of the keys; without keys, always one row.
 
-    ``sums`` is its additive form, None if it has none.
+    ``sums`` is its form as a state, None if it has none.
     """
 
     keys: tuple[Expr, ...]

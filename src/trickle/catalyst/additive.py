@@ -1,12 +1,13 @@
-"""The additive form of an aggregate: which functions are sums over rows, and how their values follow from the sums.
+"""An aggregate as a state that changes are added to, and how its values follow from the state.
 
     count(*), count(x)      number of rows (that have x)
     sum(x)                  sum of x, number of rows that have x; NULL if there are none
     avg(x)                  the same, divided as Spark divides
+    min(x), max(x)          least, greatest value
     GROUP BY alone          number of rows
 
-Whole numbers and decimals only: a sum of doubles that is added to and taken from again drifts. An aggregate with any other
-function has no additive form and is recomputed by key.
+Sums of whole numbers and decimals are exact. One of doubles that is added to and taken from again drifts, so the magnitudes
+that went into it are summed too: they tell how far. An aggregate with any other function is recomputed by key.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
-from trickle.algebra.plan import Sums, Term
+from trickle.algebra.plan import Kind, Sums, Term
 from trickle.catalyst.jvm import items
 
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 _WHOLE: Final = frozenset({"ByteType$", "ShortType$", "IntegerType$", "LongType$"})
 _MOST_DIGITS: Final = 38
 _DOUBLE: Final = new_column("double", "double")
+_FLOATS: Final = frozenset({"DoubleType$", "FloatType$"})
+_LONG_AS_DECIMAL: Final = new_column("long", "decimal(20,0)")
+_LONG_SUM_DIGITS: Final = 30
+"""Of a sum of such decimals, to Spark."""
 
 
 def additive_form(lift: Lift, node: Any) -> Sums | None:
-    """Give the additive form of a Catalyst aggregate, None if some function or key has none."""
+    """Give the form of a Catalyst aggregate as a state, None if some function or key has none."""
     parts = lift.jvm.singleton("org.apache.spark.sql.catalyst.planning.PhysicalAggregation").unapply(node)
     if parts.isEmpty():
         return None
@@ -73,6 +78,9 @@ class _State:
                 return self._sum(function, where)
             case "Average":
                 return self._average(function, where)
+            case "Min" | "Max" as name:
+                kind: Kind = "least" if name == "Min" else "greatest"
+                return Col(self._add(self.lift.expr(function.child()), function.dataType(), where, kind))
         return None
 
     def _count(self, where: list[Any], present: list[Any]) -> Column:
@@ -87,33 +95,48 @@ class _State:
             self.terms.append(Term(column, None, tuple(self.lift.expr(c) for c in conditions)))
         return self._counts[text]
 
-    def _add(self, value: Any, data_type: Any, where: list[Any]) -> Column:
+    def _add(
+        self, value: Expr, data_type: Any, where: list[Any], kind: Kind = "sum", bound: Column | None = None
+    ) -> Column:
         column = self.column(f"s{len(self.terms)}", data_type)
-        self.terms.append(Term(column, self.lift.expr(value), tuple(self.lift.expr(c) for c in where)))
+        self.terms.append(Term(column, value, tuple(self.lift.expr(c) for c in where), kind, bound))
         return column
+
+    def _add_doubles(self, function: Any, where: list[Any]) -> Column:
+        double, value = self.jvm.singleton("org.apache.spark.sql.types.DoubleType"), self.lift.expr(function.child())
+        bound = self._add(value, double, where, "magnitude")
+        return self._add(value, double, where, "double", bound)
 
     def _sum(self, function: Any, where: list[Any]) -> Expr | None:
         result = function.dataType()
-        if not self._is_exact(function.evalContext().evalMode(), result):
+        if self.jvm.name(result) in _FLOATS:
+            column = self._add_doubles(function, where)
+        elif self._is_exact(function.evalContext().evalMode(), result):
+            column = self._add(self.lift.expr(function.child()), result, where)
+        else:
             return None
-        column = self._add(function.child(), result, where)
         count = self._count(where, [function.child()])
         return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=column), Col(column)))
 
     def _average(self, function: Any, where: list[Any]) -> Expr | None:
         value = function.child()
         count = self._count(where, [value])
-        if self.jvm.name(value.dataType()) in _WHOLE - {"LongType$"}:
+        type_ = self.jvm.name(value.dataType())
+        if type_ in _WHOLE or type_ in _FLOATS:
             # Spark sums whole numbers as doubles here, which is exact as long as the sum is: so is this.
-            column = self._add(value, self._long, where)
+            if type_ in _FLOATS:
+                column = self._add_doubles(function, where)
+            elif type_ == "LongType$":
+                wide = self.jvm.cls("org.apache.spark.sql.types.DecimalType")(_LONG_SUM_DIGITS, 0)
+                column = self._add(Cast(self.lift.expr(value), _LONG_AS_DECIMAL), wide, where)
+            else:
+                column = self._add(self.lift.expr(value), self._long, where)
             quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
             return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
         buffer = list(items(function.aggBufferAttributes()))
-        if self.jvm.name(value.dataType()) != "DecimalType" or not self._is_exact(
-            function.evalMode(), buffer[0].dataType()
-        ):
+        if type_ != "DecimalType" or not self._is_exact(function.evalMode(), buffer[0].dataType()):
             return None
-        column = self._add(value, buffer[0].dataType(), where)
+        column = self._add(self.lift.expr(value), buffer[0].dataType(), where)
         renaming = [(buffer[0], column.handle), (buffer[1], count.handle)]
         (final,) = self.jvm.rename([function.evaluateExpression()], renaming)
         lifted = self.lift.expr(final)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trickle.algebra.expr import Col, Column
-from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, TopK, Window
+from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, Sums, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
+from trickle.compile.merge import merge
 from trickle.compile.narrow import narrow_scans
 from trickle.compile.order_joins import Partners, order_joins
 from trickle.compile.prune import prune
@@ -38,6 +39,7 @@ OPTIMISATIONS: Final = frozenset(
         "kept_columns",
         "key_ranges",
         "look_up",
+        "merged_state",
         "replace_keys",
         "stages",
         "stored_top",
@@ -70,6 +72,7 @@ class ChangePlan:
         change: The netted change of the whole plan, for a bag apply; None if keys are replaced.
         keys: For keys to be replaced: the touched keys.
         rows: For keys to be replaced: the new rows of those keys.
+        broken: For keys to be replaced: rows that tell that the stored ones are not what they should be.
         delta: For an additive state: what is added to it.
         quick: The same as ``change``, computed from less.
         unless: Rows that forbid the quick way.
@@ -78,6 +81,7 @@ class ChangePlan:
     change: Plan | None = None
     keys: Plan | None = None
     rows: Plan | None = None
+    broken: Plan | None = None
     delta: Plan | None = None
     quick: Plan | None = None
     unless: Plan | None = None
@@ -119,7 +123,7 @@ class Program:
     def _derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
         of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only, often_read=often_read(self.plan))
         if self.stage is not None and self.stage.sums is not None and self.stage.child is not None:
-            return ChangePlan(delta=self._improve(state_change(self.stage.sums, of.change(self.stage.child))))
+            return self._derive_state(self.stage.sums, self.stage.child, of)
         if self.keyed is None and "stored_top" not in self.disable and is_whole(self.plan):
             stored = Scan(SELF, self.plan.columns)
             change = self._improve(net(difference(self.plan, stored)))
@@ -137,6 +141,13 @@ class Program:
         touched = replace(aggregate, child=restrict(aggregate.child, aggregate.keys, keys))
         rows = transform(self.plan, lambda p: touched if p is aggregate else p)
         return ChangePlan(keys=self._improve(keys), rows=self._improve(rows))
+
+    def _derive_state(self, sums: Sums, child: Plan, of: Derive) -> ChangePlan:
+        if sums.is_additive:
+            return ChangePlan(delta=self._improve(state_change(sums, of.change(child))))
+        merged = merge(sums, child, of, Scan(SELF, self.plan.columns))
+        keys, rows, broken = map(self._improve, (merged.keys, merged.rows, merged.broken))
+        return ChangePlan(keys=keys, rows=rows, broken=broken)
 
     def _improve(self, plan: Plan) -> Plan:
         plan = prune(plan)
@@ -167,12 +178,13 @@ def compile_plan(plan: Plan, disable: frozenset[str] = frozenset(), without: Col
     for name, rewrite in PASSES.items():
         if name not in disable:
             plan = rewrite(plan)
-    top, stages = (plan, ()) if "stages" in disable else cut(plan, without)
+    top, stages = (plan, ()) if "stages" in disable else cut(plan, without, merged="merged_state" not in disable)
     return replace(_program(top, disable), stages=tuple(_program(s.plan, disable, s) for s in stages), whole=plan)
 
 
 def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:
-    keyed = None if "replace_keys" in disable and not _has_floats(plan) else find_keys(plan)
+    by_key = "replace_keys" not in disable or _has_floats(plan) or stage is not None
+    keyed = find_keys(plan) if by_key else None
     return Program(plan, disable, keyed, stage)
 
 

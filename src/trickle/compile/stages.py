@@ -1,6 +1,6 @@
 """Cuts a plan into stages: results kept in tables of their own, so that what stands above reads them instead of sources.
 
-    additive aggregate        -> its state is a stage; the aggregate is a projection of it
+    aggregate with a state    -> its state is a stage; the aggregate is a projection of it
     input of a top-k          -> a stage, if joins or aggregates make it: the next row is then at hand when one leaves
 
 A stage is maintained like a stream table of its own and read like a source. It pays if it is small against its input, which
@@ -29,6 +29,7 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.walk import rebuild, walk
+from trickle.compile.merge import columns_needed
 from trickle.compile.sums import finished, state_of
 
 MARK: Final = "@"
@@ -44,8 +45,8 @@ class Stage:
 
     Attributes:
         plan: What the table holds.
-        sums: The additive form it is the state of; None for a stage that is maintained as any stream table.
-        child: The input of an additive aggregate.
+        sums: The aggregate it is the state of; None for a stage that is maintained as any stream table.
+        child: The input of that aggregate.
     """
 
     name: str
@@ -59,9 +60,13 @@ def is_stage(source: str) -> bool:
     return source.startswith(MARK)
 
 
-def cut(plan: Plan, without: Collection[str] = ()) -> tuple[Plan, tuple[Stage, ...]]:
-    """Give the plan over its stages, and the stages, each after those it reads."""
+def cut(plan: Plan, without: Collection[str] = (), *, merged: bool = True) -> tuple[Plan, tuple[Stage, ...]]:
+    """Give the plan over its stages, and the stages, each after those it reads.
+
+    ``merged`` says whether states may be kept that are not additive.
+    """
     found: list[Stage] = []
+    shown = _shown(plan)
     memo: dict[int, Plan] = {}
     count = 0
 
@@ -83,7 +88,8 @@ def cut(plan: Plan, without: Collection[str] = ()) -> tuple[Plan, tuple[Stage, .
         match over:
             case Aggregate(sums=Sums() as sums, child=child) if _reads_sources(child):
                 name = named()
-                if name is not None and _can_be_stored(sums.columns):
+                kept = sums.is_additive or (merged and _can_be_merged(sums, child, is_shown=node is shown))
+                if name is not None and kept and _can_be_stored(sums.columns):
                     found.append(Stage(name, state_of(sums, child), sums, child))
                     return finished(sums, Scan(name, sums.columns))
             case TopK(child=child) if _is_made(child):
@@ -108,6 +114,31 @@ def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
 
 def _can_be_stored(columns: tuple[Column, ...]) -> bool:
     return all(c.orderable and not _NOT_STORED.search(c.type) for c in columns)
+
+
+def _can_be_merged(sums: Sums, child: Plan, *, is_shown: bool) -> bool:
+    """Tell whether a state that is not additive pays and harms nobody.
+
+    Over stages alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
+    in another order: nothing but the reader's eye may look at it.
+    """
+    reads_source = any(isinstance(p, Scan) and not is_stage(p.source) for p in walk(child))
+    if not all(c.orderable for c in columns_needed(sums, child)):
+        return False
+    return reads_source and (is_shown or not any(t.kind == "double" for t in sums.terms))
+
+
+def _shown(plan: Plan) -> Plan | None:
+    """Give the top aggregate if all that stands above it, and all it does itself with sums of doubles, is to name them."""
+    while isinstance(plan, Project):
+        if not all(isinstance(o.expr, Col) for o in plan.outputs):
+            return None
+        plan = plan.child
+    if not isinstance(plan, Aggregate) or plan.sums is None:
+        return None
+    doubles = {o.column.id for o in plan.sums.results if "double" in o.column.type}
+    named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.sums.outputs)
+    return plan if named else None
 
 
 def _reads_sources(plan: Plan) -> bool:

@@ -1,4 +1,4 @@
-"""The state of an additive aggregate, computed from rows or from their change.
+"""The state of an aggregate computed from rows, and that of an additive one from their change.
 
 Law    state(R1) = state(R0) + state(change(R)),  each column of a row by itself; a group whose count is 0 is gone
 Cost   the change alone: no rows of the group are read
@@ -9,29 +9,58 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from typing import Final
 
 from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Expr, Lit, Output, new_column, passthrough
 from trickle.algebra.plan import Aggregate, Plan, Project, Repeat, Sums, Term
 
-ValueOf = Callable[[Term], Expr]
+IS_DELETION: Final = Call("<", (Col(WEIGHT), Lit(0)))
+"""Of a row of a change."""
+
+_FUNCTIONS: Final = {"least": "min", "greatest": "max"}
 
 
 def state_of(sums: Sums, child: Plan) -> Plan:
     """Give the state of plain rows."""
-    return _summed(sums, child, lambda term: Lit(1) if term.value is None else term.value)
+    return _summed(sums, child, _of_rows)
 
 
 def state_change(sums: Sums, change: Plan) -> Plan:
-    """Give what a change adds to the state."""
-    is_deletion = Call("<", (Col(WEIGHT), Lit(0)))
+    """Give what a change adds to an additive state."""
+    return _summed(sums, repeated(sums, change), added)
 
-    def signed(term: Term) -> Expr:
-        if term.value is None:
-            return Col(WEIGHT)
-        return Call("if", (is_deletion, Call("negative", (term.value,)), term.value))
 
-    counts_only = all(t.value is None for t in sums.terms)
-    return _summed(sums, change if counts_only else Repeat(change), signed)
+def _summed(sums: Sums, rows: Plan, function: Callable[[Term], Expr]) -> Plan:
+    found = [new_column(t.column.name) for t in sums.terms]
+    outputs = tuple(Output(c, function(t)) for c, t in zip(found, sums.terms, strict=True))
+    totals = (Output(t.column, never_null(Col(c), t)) for c, t in zip(found, sums.terms, strict=True))
+    return Project((*passthrough(tuple(k.column for k in sums.keys)), *totals), grouped_by(sums, outputs, rows))
+
+
+def added(term: Term) -> Expr:
+    """Give what the rows of a change, each as often as its weight says, add to a sum."""
+    if term.value is None:
+        signed: Expr = Col(WEIGHT)
+    elif term.kind == "magnitude":
+        signed = Call("abs", (term.value,))
+    else:
+        signed = Call("if", (IS_DELETION, Call("negative", (term.value,)), term.value))
+    return Call("sum", (signed,), where=all_of(term.where))
+
+
+def repeated(sums: Sums, change: Plan) -> Plan:
+    """Give each row of a change as often as its weight says, unless rows are only counted."""
+    return change if all(t.value is None for t in sums.terms) else Repeat(change)
+
+
+def never_null(value: Expr, term: Term) -> Expr:
+    """Give nothing to add as zero: so sums of states are sums of numbers. A least value of nothing stays NULL."""
+    return value if term.kind in _FUNCTIONS else Call("coalesce", (value, Cast(Lit(0), term.column)))
+
+
+def grouped_by(sums: Sums, outputs: tuple[Output, ...], rows: Plan) -> Aggregate:
+    """Give the keys of the state and some outputs over rows."""
+    return Aggregate(tuple(k.expr for k in sums.keys), (*sums.keys, *outputs), rows)
 
 
 def finished(sums: Sums, state: Plan) -> Plan:
@@ -39,19 +68,13 @@ def finished(sums: Sums, state: Plan) -> Plan:
     return Project(sums.outputs, Project(sums.results, state))
 
 
-def _summed(sums: Sums, rows: Plan, value: ValueOf) -> Plan:
-    found = [new_column(t.column.name) for t in sums.terms]
-    outputs = (
-        *(Output(c, Call("sum", (value(t),), where=_all(t.where))) for c, t in zip(found, sums.terms, strict=True)),
-    )
-    grouped = Aggregate(tuple(k.expr for k in sums.keys), (*sums.keys, *outputs), rows)
-    # Nothing to add is zero, never NULL: so sums of states are sums of numbers.
-    totals = (
-        Output(t.column, Call("coalesce", (Col(c), Cast(Lit(0), t.column))))
-        for c, t in zip(found, sums.terms, strict=True)
-    )
-    return Project((*passthrough(tuple(k.column for k in sums.keys)), *totals), grouped)
+def _of_rows(term: Term) -> Expr:
+    value: Expr = Lit(1) if term.value is None else term.value
+    if term.kind == "magnitude":
+        value = Call("abs", (value,))
+    return Call(_FUNCTIONS.get(term.kind, "sum"), (value,), where=all_of(term.where))
 
 
-def _all(conditions: tuple[Expr, ...]) -> Expr | None:
+def all_of(conditions: tuple[Expr, ...]) -> Expr | None:
+    """And conditions together; None if there are none."""
     return reduce(lambda a, b: Call("and", (a, b)), conditions) if conditions else None

@@ -3,7 +3,8 @@
 Law    chosen = the mode of the lower estimate; full only if it is clearly lower, and differential takes more than a moment
        estimate(full)          = the last full one
        estimate(differential)  = the last differential one, scaled by the number of changed rows beyond what it had;
-                                 before there was one, a rate that small clusters reach
+                                 before there was one, the rates of a small machine: slower once the rows are too many
+                                 for the driver
 
 A mode's first refresh in a process also starts things up, so only half of it counts. A mode that lost is measured again
 after a while: each time it is not chosen, its estimate shrinks a little.
@@ -17,7 +18,9 @@ from pydantic import Field
 
 from trickle.model.stored import Stored
 
-_ROWS_A_SECOND: Final = 200_000
+_DRIVER_ROWS: Final = 1_000_000
+_ROWS_A_SECOND: Final = 500_000
+_ROWS_A_SECOND_BEYOND: Final = 100_000
 _LEAST_SECONDS: Final = 0.5
 _MOMENT: Final = 1.0
 _CLEARLY: Final = 1.1
@@ -53,7 +56,8 @@ class Costs(Stored):
     def estimate(self, rows: int) -> Estimate:
         """Foresee a refresh of so many changed rows."""
         if self.differential is None:
-            return Estimate(differential=_LEAST_SECONDS + rows / _ROWS_A_SECOND, full=self.full)
+            rate = _ROWS_A_SECOND if rows <= _DRIVER_ROWS else _ROWS_A_SECOND_BEYOND
+            return Estimate(differential=_LEAST_SECONDS + rows / rate, full=self.full)
         growth = max(1.0, rows / max(self.rows, 1000))
         return Estimate(differential=self.differential * growth, full=self.full)
 

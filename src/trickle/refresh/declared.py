@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from trickle.errors import SourceError
 from trickle.model.keys import NO_KEYS
 from trickle.model.reason import KEY_VIOLATED
+from trickle.tables.arrow_rows import with_keys
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Scan
@@ -73,8 +74,7 @@ class Declared:
         rows = known.rows
         if rows is not None:
             rows = rows.select([c.name for c in scan.base])
-            for name, values in keys.items():
-                rows = rows.filter(pc.is_in(rows[name], value_set=values.cast(rows[name].type)))
+            rows = with_keys(rows, keys)
             if not len(left):
                 return rows
         found = self.search(scan, {**keys, column: left})

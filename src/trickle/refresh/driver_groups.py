@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new_column
 from trickle.algebra.types import type_of
 from trickle.catalyst.simple import is_compared
-from trickle.refresh.driver_values import NotHereError, Values, column_name, largest
+from trickle.refresh.driver_values import WHOLE_DOUBLES, NotHereError, Values, column_name, largest
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _GROUPED: Final = frozenset({"boolean", "timestamp", "timestamp_ntz"})
 _BOUND: Final = 10**38
 """Sums of decimals stay below this."""
-_WHOLE_DOUBLES: Final = 2**53
-"""Up to here doubles hold every whole number."""
 
 
 def group_rows(plan: Aggregate, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
@@ -93,7 +91,7 @@ class _Found:
         numbers = self._numbers(value, where)
         if not pa.types.is_integer(numbers.type):
             raise NotHereError
-        if largest(numbers.cast(pa.decimal128(20, 0))) * self._rows.height >= _WHOLE_DOUBLES:
+        if largest(numbers.cast(pa.decimal128(20, 0))) * self._rows.height >= WHOLE_DOUBLES:
             raise NotHereError
         double = Column(0, "", "double")
         total, count = self._add("sum", numbers), self._add("count", numbers)

@@ -21,6 +21,8 @@ from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.algebra.types import decimal_digits
 from trickle.catalyst.simple import is_compared
 
+WHOLE_DOUBLES: Final = 2**53
+"""Up to here doubles hold every whole number."""
 _MOST_DIGITS: Final = 38
 _MOST_QUOTIENTS: Final = 100_000
 _WHOLE_NUMBERS: Final = 2**63
@@ -172,6 +174,10 @@ class Values:
                 if not all(pa.types.is_decimal(n.type) for n in numbers) and name != "negative":
                     raise NotHereError
                 return _ARITHMETIC[name](*numbers)
+            case Call("try_add", (left, right)):
+                return _added(self.number(left, rows), self.number(right, rows))
+            case Call("least" | "greatest" as name, (left, right)):
+                return _EXTREMES[name](self.number(left, rows), self.number(right, rows))
             case Call("nonzero", (divisor,)):
                 return _nonzero(self.number(divisor, rows))
             case Call("year", (date,)):
@@ -228,6 +234,19 @@ _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
     "*": lambda a, b: pc.multiply(*_fitting(a, b)),
     "negative": lambda a: pc.negate(a) if pa.types.is_decimal(a.type) else pc.negate_checked(a),
 }
+
+
+_EXTREMES: Final[Mapping[str, Callable[..., Any]]] = {"least": pc.min_element_wise, "greatest": pc.max_element_wise}
+
+
+def _added(left: Any, right: Any) -> Any:
+    """Add exact numbers; what does not fit is left to Spark."""
+    if pa.types.is_decimal(left.type):
+        wide = pa.decimal256(left.type.precision + 1, left.type.scale)
+        return pc.add(left.cast(wide), right.cast(wide)).cast(left.type)
+    if not pa.types.is_integer(left.type):
+        raise NotHereError
+    return pc.add_checked(left, right)
 
 
 def _fitting(left: Any, right: Any) -> tuple[Any, Any]:
@@ -352,6 +371,8 @@ def _half_up(dividend: int, divisor: int) -> int:
 
 
 def _as_doubles(values: Any) -> Any:
+    if pa.types.is_decimal(values.type) and values.type.scale == 0 and largest(values) <= WHOLE_DOUBLES:
+        values = values.cast(pa.int64())
     if not pa.types.is_integer(values.type):
         raise NotHereError
     return values.cast(pa.float64(), safe=False)

@@ -70,7 +70,9 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         stage = part.stage
         if stage is None:
             continue
-        kind = "the state of an additive aggregate" if stage.sums is not None else "a result that others read"
+        kind = "a result that others read"
+        if stage.sums is not None:
+            kind = "the state of an additive aggregate" if stage.sums.is_additive else "the state of an aggregate"
         lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
         lines += _changes(part)
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]

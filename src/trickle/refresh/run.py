@@ -25,6 +25,7 @@ from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows, from_arrow
 from trickle.refresh.record import new_record, read_record
 from trickle.rules.derive import net
+from trickle.tables.arrow_rows import with_keys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -378,7 +379,7 @@ class Refresh:
         if plan.delta is not None:
             return self._add(evaluation, plan.delta, text, state)
         if plan.keys is not None and plan.rows is not None:
-            return self._replace(evaluation, plan.keys, plan.rows, text, state)
+            return self._replace(evaluation, plan.keys, plan.rows, plan.broken, text, state)
         if plan.change is None:
             message = "a change plan adds to a state, replaces keys, or has a change"
             raise AssertionError(message)
@@ -403,7 +404,7 @@ class Refresh:
             return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
 
     def _replace(
-        self, evaluation: Evaluation, touched: Plan, new: Plan, record: str, state: TargetState
+        self, evaluation: Evaluation, touched: Plan, new: Plan, broken: Plan | None, record: str, state: TargetState
     ) -> Applied | None:
         keyed = self.prepared.program.keyed
         if keyed is None:
@@ -413,6 +414,9 @@ class Refresh:
             keys = evaluation.rows(touched)
             if keys is None or not keys.count:
                 return None
+            if broken is not None and (wrong := evaluation.rows(broken)) is not None and wrong.count:
+                text = f"stream table '{self.target.name}': its state does not fit the changes of its sources."
+                raise StateError(codes.STATE_MISMATCH, text, hint="Call refresh(full=True) once.")
             rows = evaluation.rows(new) or Rows(evaluation.frame(self.prepared.program.plan).limit(0), 0)
         names = tuple(self._names()[c.id] for c in keyed.keys)
         with self.watch.step("commit"):
@@ -445,8 +449,9 @@ class Refresh:
     ) -> pa.Table | None:
         """Find a source's rows by keys; None if they are to be read from its snapshot."""
         if scan.source == SELF:
-            rows = None if keys else self.target.small_rows()
-            return None if rows is None else rows.rename_columns([c.name for c in scan.base])
+            rows = self.target.small_rows(to_search=bool(keys))
+            rows = None if rows is None else rows.rename_columns([c.name for c in scan.base])
+            return rows if rows is None or not keys else with_keys(rows, keys)
         version = (old if scan.at == "old" else new)[scan.source].version
         return self.sources[scan.source].find(version, tuple(c.name for c in scan.base), keys)
 

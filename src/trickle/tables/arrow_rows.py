@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,3 +91,10 @@ def taken(pool: Numbers, wanted: Numbers, counts: Numbers | None = None) -> Mask
 def with_places(table: pa.Table, places: Numbers | Sequence[int]) -> pa.Table:
     """Give some rows of a table."""
     return table.take(pa.array(places, pa.int64()))
+
+
+def with_keys(rows: pa.Table, keys: Mapping[str, pa.Array]) -> pa.Table:
+    """Give the rows whose value of each key column is one of the given."""
+    for name, values in keys.items():
+        rows = rows.filter(pc.is_in(rows[name], value_set=values.cast(rows[name].type)))
+    return rows

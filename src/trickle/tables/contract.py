@@ -161,8 +161,11 @@ class TargetTable(Protocol):
         """Give the rows at the newest version."""
         ...
 
-    def small_rows(self) -> pa.Table | None:
-        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
+    def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
+        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them.
+
+        Rows ``to_search`` for a few may be more than such as are all worked with.
+        """
         ...
 
     def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from trickle.tables.arrow_rows import with_keys
 from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.delta_files import FileList
 from trickle.tables.driver_find import MOST_FOUND, Finder
@@ -97,9 +98,7 @@ class PlainFiles:
             every = {*columns, *keys}
             whole = self.find(version, sorted(every), {})
             if whole is not None:
-                for name, values in keys.items():
-                    whole = whole.filter(pc.is_in(whole[name], value_set=values.cast(whole[name].type)))
-                return whole.select(list(columns))
+                return with_keys(whole, keys).select(list(columns))
         if sum(map(len, keys.values())) > _MOST_KEPT_KEYS:
             return self._search(version, columns, keys)
         place = self._log.generation, version, *columns, *((n, *v.to_pylist()) for n, v in keys.items())

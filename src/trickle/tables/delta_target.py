@@ -24,6 +24,7 @@ from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
 from trickle.tables.delta_snapshot import MOST_WHOLE, PlainFiles
+from trickle.tables.driver_draft import MOST_KEPT
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
 from trickle.tables.driver_log import LocalLog
@@ -110,9 +111,9 @@ class DeltaTarget:
         plain = PlainFiles(self.spark, self.log).frame(version) if self.driver is not None else None
         return self.handle.relation(version) if plain is None else plain
 
-    def small_rows(self) -> pa.Table | None:
-        """Give the rows at the newest version, read in the driver; None if Spark must read them."""
-        return None if self.driver is None else self.driver.rows(MOST_WHOLE)
+    def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
+        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
+        return None if self.driver is None else self.driver.rows(MOST_KEPT if to_search else MOST_WHOLE)
 
     def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
         """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""

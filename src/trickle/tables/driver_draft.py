@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trickle.tables.driver_write import Action
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
-_MOST_ROWS: Final = 1_000_000
+MOST_KEPT: Final = 1_000_000
 _MOST_FILES: Final = 8
 """A rewrite of a table that has more files makes one of all."""
 _MOST_CHUNKS: Final = 16
@@ -66,8 +66,8 @@ class Draft:
         rows = given if isinstance(given, pa.Table) else None
         if rows is None or rows.schema.types != wanted.types:
             # Spark's own way to Arrow gives the types of its tables.
-            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=_MOST_ROWS)
-        if rows is None or rows.num_rows > _MOST_ROWS or rows.schema.types != wanted.types:
+            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=MOST_KEPT)
+        if rows is None or rows.num_rows > MOST_KEPT or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.
         if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
@@ -88,7 +88,7 @@ class Draft:
         counts = [file.records for file in files]
         if any(file.vector for file in files) or None in counts or sum(file.size for file in files) > _MOST_BYTES:
             raise NeedsSparkError
-        if sum(count for count in counts if count is not None) > _MOST_ROWS:
+        if sum(count for count in counts if count is not None) > MOST_KEPT:
             raise NeedsSparkError
         self._keeps = True  # a table that is only appended to needs no rows kept
         kept = self.kept

@@ -7,8 +7,6 @@ in six million rows costs about what reading their keys costs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -67,7 +65,7 @@ class Finder:
         if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
             raise NeedsSparkError
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
-        wanted = {name: pl.Series(pl.from_arrow(values)).implode() for name, values in keys.items()}
+        wanted = {name: pl.Series(pl.from_arrow(values)).drop_nulls().unique().sort() for name, values in keys.items()}
         try:
             found = self._search(facts, names, wanted)
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
@@ -88,14 +86,24 @@ class Finder:
             if kept is None:
                 left.append(path)
             else:
-                mask = reduce(and_, (kept[name].is_in(values) for name, values in wanted.items()))
-                found.append(kept.select(names).filter(mask))
+                found.append(self._matching(path, kept, wanted).select(names))
         if left:
             scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
             for name, values in wanted.items():
-                scan = scan.filter(pl.col(name).is_in(values))
+                scan = scan.filter(pl.col(name).is_in(values.implode()))
             found.append(scan.select(names).head(MOST_FOUND + 1).collect())
         return found
+
+    def _matching(self, path: Path, kept: pl.DataFrame, wanted: Mapping[str, pl.Series]) -> pl.DataFrame:
+        """Give the rows of kept columns that have the keys: those of one column by its index, if it has one."""
+        for name, values in wanted.items():
+            index = self._columns.index(path, name) if self._columns is not None else None
+            places = index.places(values.cast(kept[name].dtype, strict=False).drop_nulls()) if index else None
+            if places is not None:
+                kept = kept[places]
+                wanted = {other: keys for other, keys in wanted.items() if other != name}
+                break
+        return kept.filter(*(pl.col(name).is_in(keys.implode()) for name, keys in wanted.items())) if wanted else kept
 
 
 def _facts(path: Path) -> _Facts:

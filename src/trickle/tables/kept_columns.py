@@ -3,6 +3,7 @@
 Law    a column is kept once it is asked for again, if there is room for it
        room is made only of columns that were last asked for before this one was: what is asked for in turn, and is too
        much to be kept, does not drive itself out
+       a kept column is sorted once it was looked into so often that the sort would have paid
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+from trickle.tables.column_index import ColumnIndex, is_indexed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,10 +31,18 @@ _MOST_ASKED: Final = 10_000
 """Columns not kept of which it is known when they were last asked for."""
 
 
+_LOOKS: Final = 8
+"""Looks at every value of a column that take as long as to sort it."""
+
+
 @dataclass(slots=True)
 class _Kept:
+    """A column, when it was last asked for, how often it was looked into, and its index if it has one."""
+
     values: pl.Series
     asked: int
+    looks: int = 0
+    index: ColumnIndex | None = None
 
 
 class KeptColumns:
@@ -67,6 +78,24 @@ class KeptColumns:
             found = [self._kept.get((path, name)) for name in sizes]
         # Another thread may have needed the room meanwhile.
         return None if None in found else pl.DataFrame([kept.values for kept in found if kept is not None])
+
+    def index(self, path: Path, name: str) -> ColumnIndex | None:
+        """Give the index of a kept column; None if it has none, or is better looked at whole for now."""
+        with self._lock:
+            kept = self._kept.get((path, name))
+            if kept is None or kept.index is not None:
+                return None if kept is None else kept.index
+            kept.looks += 1
+            is_first, is_due = kept.looks == 1, kept.looks == _LOOKS
+            room = self.most_bytes - self.bytes
+        if not is_indexed(kept.values) or not (is_due or (is_first and kept.values.is_sorted())):
+            return None
+        index = ColumnIndex.of(kept.values)
+        with self._lock:
+            if index.bytes <= room and self._kept.get((path, name)) is kept and kept.index is None:
+                kept.index = index
+                self.bytes += index.bytes
+        return index
 
     def _ask(self, path: Path, names: Sequence[str]) -> list[str] | None:
         """Note that columns are asked for; gives those to decode, None if one was never asked for before."""
@@ -110,7 +139,8 @@ class KeptColumns:
             self._asked.pop(place, None)
 
     def _size(self, place: Place) -> int:
-        return int(self._kept[place].values.estimated_size())
+        kept = self._kept[place]
+        return int(kept.values.estimated_size()) + (kept.index.bytes if kept.index is not None else 0)
 
 
 def _memory() -> int:

@@ -202,7 +202,7 @@ class MemoryTarget:
         """Give the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
-    def small_rows(self) -> pa.Table:
+    def small_rows(self, *, to_search: bool = False) -> pa.Table:  # noqa: ARG002
         """Give the rows as an Arrow table."""
         return arrow_table(self._rows, self.schema)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from trickle.algebra.expr import Call, Cast, Col, Expr, Lit, Opaque
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -75,15 +75,24 @@ _SCALARS: Final[Mapping[str, Callable[..., Any]]] = {
     ">=": lambda a, b: None if a is None or b is None else a >= b,
     "<=": lambda a, b: None if a is None or b is None else a <= b,
     "and": lambda a, b: False if a is False or b is False else None if a is None or b is None else True,
+    "or": lambda a, b: True if a is True or b is True else None if a is None or b is None else False,
     "!": lambda a: None if a is None else not a,
     "if": lambda a, b, c: b if a is True else c,
     "negative": lambda a: None if a is None else -a,
     "coalesce": lambda *values: next((v for v in values if v is not None), None),
     "isnotnull": lambda a: a is not None,
+    "isnull": lambda a: a is None,
+    "abs": lambda a: None if a is None else abs(a),
+    "+": lambda a, b: None if a is None or b is None else a + b,
+    "try_add": lambda a, b: None if a is None or b is None else a + b,
+    "*": lambda a, b: None if a is None or b is None else a * b,
+    "least": lambda *values: min((v for v in values if v is not None), default=None),
+    "greatest": lambda *values: max((v for v in values if v is not None), default=None),
 }
 _AGGREGATES: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
     "count": len,
     "sum": lambda values: sum(values) if values else None,
+    "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
 }
 
@@ -94,6 +103,8 @@ def _value(expr: Expr, env: _Env) -> Any:
             return env[column.id]
         case Lit(value):
             return value
+        case Cast(Lit(str() as text), Column(type="double")):
+            return float(text)
         case Cast(inner):
             return _value(inner, env)
         case Call(name, args):

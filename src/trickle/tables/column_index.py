@@ -1,0 +1,61 @@
+"""A column in order, in which the rows of some values are found without a look at the others.
+
+Law    places(keys) = every place that holds one of the keys, in order
+Cost   two binary searches for each key; to build it, a sort, unless the column is sorted as it is
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WORTH: Final = 32
+"""A look at this many rows costs what a search for one key does."""
+
+
+class ColumnIndex:
+    """The values of a column in order, and the places they come from."""
+
+    def __init__(self, values: NDArray[Any], order: NDArray[Any] | None) -> None:
+        """Take values in order; without ``order`` they stand in their places."""
+        self._values = values
+        self._order = order
+
+    @classmethod
+    def of(cls, column: pl.Series) -> ColumnIndex:
+        """Sort a column that ``is_indexed``."""
+        if column.is_sorted():
+            return cls(column.to_physical().to_numpy(), None)
+        values = column.to_physical().to_numpy()
+        order = np.argsort(values, kind="stable").astype(np.uint32)
+        return cls(values[order], order)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes it takes besides the column."""
+        return 0 if self._order is None else int(self._values.nbytes + self._order.nbytes)
+
+    def places(self, keys: pl.Series) -> NDArray[Any] | None:
+        """Give the places of keys, which are in order and of the column's type.
+
+        None if they are so many that a look at every row is cheaper.
+        """
+        wanted = keys.to_physical().to_numpy()
+        first = np.searchsorted(wanted, self._values[0], "left")
+        wanted = wanted[first : np.searchsorted(wanted, self._values[-1], "right")]
+        if len(wanted) * _WORTH > len(self._values):
+            return None
+        low = np.searchsorted(self._values, wanted, "left")
+        counts = np.searchsorted(self._values, wanted, "right") - low
+        places = np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        return places if self._order is None else np.sort(self._order[places])
+
+
+def is_indexed(column: pl.Series) -> bool:
+    """Tell whether a column's values can be searched for: whole numbers or dates, some, and none missing."""
+    return (column.dtype.is_integer() or column.dtype == pl.Date) and len(column) > 0 and not column.null_count()
