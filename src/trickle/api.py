@@ -289,7 +289,7 @@ class Trickle:
         self._sync()
         full_name = self._catalog.qualify(split_name(name))
         location = self._catalog.location(full_name)
-        text = self._catalog.property(full_name, DEFINITION_PROPERTY) if location else None
+        text = self._catalog.property(location, DEFINITION_PROPERTY) if location else None
         if location is None or text is None:
             self._open.pop(full_name, None)
             what = "is a table, but not a stream table" if location else "does not exist"

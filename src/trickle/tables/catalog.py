@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import DefinitionError, SourceError
@@ -53,8 +54,8 @@ class Catalog:
         session: Any = self.spark._jsparkSession
         parts = split_name(name)
         if len(parts) == 2:
-            identifier = self.spark._jvm.org.apache.spark.sql.catalyst.TableIdentifier  # type: ignore[union-attr]
-            wanted = identifier(parts[1], self.spark._jvm.scala.Some(parts[0]))  # type: ignore[union-attr]
+            identifier, some = self._classes
+            wanted = identifier(parts[1], some(parts[0]))
             catalog = session.sessionState().catalog()
             if not catalog.databaseExists(parts[0]) or not catalog.tableExists(wanted):
                 return None
@@ -64,11 +65,14 @@ class Catalog:
         row = self.spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()
         return str(row[0]) if row else None
 
-    def property(self, name: str, key: str) -> str | None:
-        """Give a property of a Delta table, from its log."""
-        location = self.location(name)
-        if location is None:
-            return None
+    @cached_property
+    def _classes(self) -> tuple[Any, Any]:
+        """To look a class up by its path takes longer than to ask the catalog."""
+        jvm: Any = self.spark._jvm
+        return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
+
+    def property(self, location: str, key: str) -> str | None:
+        """Give a property of the Delta table that lies somewhere, from its log."""
         log = self._log(location)
         try:
             found = log.metadata(log.head()).get("configuration", {}).get(key)
@@ -83,7 +87,8 @@ class Catalog:
                 if table.isTemporary or table.tableType == "VIEW":
                     continue
                 name = self.qualify((*(table.namespace or [database.name])[-1:], table.name))
-                found = self.property(name, key)
+                location = self.location(name)
+                found = None if location is None else self.property(location, key)
                 if found is not None:
                     yield name, found
 

@@ -56,7 +56,7 @@ class DeltaSource:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.log = DeltaLogFiles(self.handle)
-        self._plain = PlainFiles(spark, self.log, columns)
+        self._plain = PlainFiles(spark, self.log, columns, self._cheap_change)
         self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
         self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
 
@@ -154,6 +154,14 @@ class DeltaSource:
             return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places)
         except NeedsSparkError:
             return None
+
+    def _cheap_change(self, since: int, upto: int, columns: Sequence[str]) -> pa.Table | None:
+        """Give a change that is told by change files and files that came; None if rewritten files would have to be read."""
+        span = self.classify(since, upto, columns)
+        if span.broken is not None or span.rows is None:
+            return None
+        plan = self._plan(span)
+        return None if plan.removed or plan.remasked else self.small_changes(span, columns)
 
     def _plan(self, span: Span) -> ReadingPlan:
         plan = self._plans.get((self.log.generation, span.since, span.upto))

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from trickle.tables.arrow_rows import with_keys
 from trickle.tables.arrow_types import arrow_fields
+from trickle.tables.carried import Base
 from trickle.tables.delta_files import FileList
 from trickle.tables.driver_find import MOST_FOUND, Finder
 from trickle.tables.driver_fit import NeedsSparkError, is_readable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.carried import ChangeOf
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
     from trickle.tables.kept_columns import KeptColumns
 
@@ -53,14 +55,26 @@ _UNASKED: Final = -1
 class PlainFiles:
     """The files of a table at the versions asked for lately."""
 
-    def __init__(self, spark: SparkSession, log: DeltaLogFiles, columns: KeptColumns | None = None) -> None:
-        """Bind to a table's log; reads nothing yet. Columns looked into again and again are kept in ``columns``."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        log: DeltaLogFiles,
+        columns: KeptColumns | None = None,
+        change_of: ChangeOf | None = None,
+    ) -> None:
+        """Bind to a table's log; reads nothing yet.
+
+        Columns looked into again and again are kept in ``columns``. With ``change_of`` those of one version serve later
+        ones too.
+        """
         self._spark = spark
         self._log = log
         self._files = FileList(log)
         self._newest = -1
         self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
         self._finder = Finder(columns)
+        self._change_of = None if columns is None else change_of
+        self._base: Base | None = None
         self._found: dict[tuple[object, ...], pa.Table] = {}
         self._domains: dict[tuple[int, str], int | None] = {}
 
@@ -123,6 +137,12 @@ class PlainFiles:
         size = sum(file.size for file in files) / (self.count(version) or 1)
         if self._foreseen(version, keys) * size > _MOST_FOUND_BYTES:
             return None
+        found = self._carried(version, files, columns, keys) if keys else None
+        return self._look_into(files, fields, keys) if found is None else found
+
+    def _look_into(
+        self, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
+    ) -> pa.Table | None:
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
         if sum(file.size for file in near) > _MOST_BYTES:
             return None
@@ -130,6 +150,25 @@ class PlainFiles:
             return self._finder.find(self._paths(near), fields, keys)
         except NeedsSparkError:
             return None
+
+    def _carried(
+        self, version: int, files: Sequence[FileAction], columns: Sequence[str], keys: Mapping[str, pa.Array]
+    ) -> pa.Table | None:
+        """Find rows in the files of a version looked into before; None if this one's own must be."""
+        base, every = self._base, tuple(dict.fromkeys((*columns, *keys)))
+        if self._change_of is None or (base and base.generation == self._log.generation and version <= base.version):
+            return None
+        if base is None or base.generation != self._log.generation:
+            self._base = Base(self._log.generation, version, files)
+            return None
+        if base.is_part_of(files):
+            return None
+        base = base.extended(version, every, self.count(version) or 0, self._change_of)
+        fields = self._fields(version, every)
+        found = self._look_into(base.files, fields, keys) if base is not None and fields is not None else None
+        found = base.carry(found, version, keys) if base is not None and found is not None else None
+        self._base = base if found is not None else Base(self._log.generation, version, files)
+        return None if found is None else found.select(list(columns))
 
     def _fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
         known = arrow_fields(self._log.metadata(version))

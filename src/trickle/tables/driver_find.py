@@ -72,6 +72,8 @@ class Finder:
             raise NeedsSparkError from error
         if sum(rows.height for rows in found) > MOST_FOUND:
             raise NeedsSparkError
+        if len({tuple(rows.dtypes) for rows in found}) == 1:
+            found = [pl.concat(found)]
         return pa.concat_tables([schema.empty_table(), *(rows.to_arrow().cast(schema) for rows in found)])
 
     def _search(

@@ -78,7 +78,7 @@ def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequ
             signs = pa.array(np.full(rows.num_rows, sign, np.int64))
         parts.append(pa.Table.from_arrays([*rows.columns, signs.cast(pa.int64())], schema=schema))
     change = pa.concat_tables(parts) if parts else schema.empty_table()
-    return change if plan.is_append else _net(change, schema)
+    return change if plan.is_append else net(change, schema)
 
 
 def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
@@ -200,7 +200,7 @@ def _constant(text: str | None, kind: Any, count: int) -> Any:
     return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
-def _net(change: pa.Table, schema: pa.Schema) -> pa.Table:
+def net(change: pa.Table, schema: pa.Schema) -> pa.Table:
     """Sum the weights of rows that are the same to the bit, and leave the zeros out."""
     names = [f"c{place}" for place in range(change.num_columns - 1)]
     if not names:

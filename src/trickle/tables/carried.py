@@ -1,0 +1,93 @@
+"""Rows of a version found in an older one, whose columns are kept, and carried on by the change between the two.
+
+Law    rows(v, keys) = rows(b, keys) + change(b, v) with these keys
+Cost   rows of the change. Commits that rewrite files, most of whose rows are those of before, cost no new decoding
+Needs  the change in change files, small against the table; else ``b`` is given up for ``v``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trickle.tables.arrow_rows import with_keys, with_places
+from trickle.tables.contract import WEIGHT
+from trickle.tables.driver_read import net
+
+if TYPE_CHECKING:
+    from trickle.tables.delta_log import FileAction
+
+ChangeOf = Callable[[int, int, Sequence[str]], "pa.Table | None"]
+"""Gives the change between two versions, its weights the last column; None if it is not cheap to have."""
+
+_MOST_SHARE: Final = 20
+"""Changes of more than this part of a table's rows are not carried: looking through them costs what decoding does."""
+
+_MOST_STEPS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A version whose files are looked into for later ones.
+
+    Attributes:
+        generation: Of the log; another one is that of another table.
+        files: The files at the version.
+        columns: The columns of the changes.
+        changes: The changes since, step by step: from a version, to a version.
+    """
+
+    generation: int
+    version: int
+    files: Sequence[FileAction]
+    columns: tuple[str, ...] = ()
+    changes: Mapping[tuple[int, int], pa.Table] | None = None
+
+    def is_part_of(self, files: Sequence[FileAction]) -> bool:
+        """Tell whether all of its files are still among some: then nothing of it was rewritten."""
+        return {file.path for file in self.files} <= {file.path for file in files}
+
+    def extended(self, version: int, columns: Sequence[str], rows: int, change_of: ChangeOf) -> Base | None:
+        """Learn the change up to a later version with some columns; None if it is too much for a table of so many rows."""
+        every = tuple(dict.fromkeys((*self.columns, *columns)))
+        before = self.changes or {}
+        known = before if every == self.columns else {}
+        ends = sorted({self.version, version, *(upto for _, upto in before)})
+        if len(ends) > _MOST_STEPS:
+            return None
+        changes: dict[tuple[int, int], pa.Table] = {}
+        for step in pairwise(ends):
+            change = known.get(step)
+            if change is None:
+                change = change_of(*step, every)
+            if change is None:
+                return None
+            changes[step] = change
+        if sum(change.num_rows for change in changes.values()) > rows // _MOST_SHARE:
+            return None
+        return Base(self.generation, self.version, self.files, every, changes)
+
+    def carry(self, found: pa.Table, version: int, keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give rows with some keys, found in its files, as they are at a version; None if they are not those of before."""
+        steps = [change for (_, upto), change in (self.changes or {}).items() if upto <= version]
+        names = [*found.column_names, WEIGHT]
+        change = with_keys(pa.concat_tables([step.select(names) for step in steps]), keys)
+        if not change.num_rows:
+            return found
+        # Only rows that share a key with a changed one can be changed.
+        key = next(iter(keys))
+        is_near = pc.is_in(found[key], value_set=change[key].combine_chunks())
+        near = found.filter(is_near)
+        weighted = near.append_column(change.schema.field(WEIGHT), pa.array(np.ones(near.num_rows, np.int64)))
+        netted = net(pa.concat_tables([weighted.cast(change.schema), change]), change.schema)
+        weights = netted[WEIGHT].to_numpy()
+        if len(weights) and weights.min() < 0:
+            return None
+        rows = with_places(netted.drop_columns([WEIGHT]), np.repeat(np.arange(len(weights)), weights))
+        return pa.concat_tables([found.filter(pc.invert(is_near)), rows.cast(found.schema)])
