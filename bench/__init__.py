@@ -7,5 +7,6 @@ python -m bench report docs/benchmarks.json           # the page and the picture
 measure.py   one run: create the variants of each query, then cycles of mutate, refresh, compare
 tpch.py micro.py growth.py cost.py ablation.py        what is measured, each a list of runs
 results.py   the stored numbers    summary.py   what follows from them
+goals.py     what they are measured against
 report.py chart.py tables.py       how they are shown
 """

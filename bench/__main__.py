@@ -32,7 +32,8 @@ Output = Annotated[Path, typer.Option(help="Folder of benchmarks.json, .md and .
 Warehouse = Annotated[Path, typer.Option(help="Folder of the data; loaded sources are kept in it.")]
 Memory = Annotated[str, typer.Option(help="Heap of the JVM.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep the runs that the same code completed on this machine, and add to them.")
+    bool,
+    typer.Option("--resume", help="Keep completed runs of other settings, and those that the same code made here."),
 ]
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True, pretty_exceptions_show_locals=False)
@@ -48,6 +49,7 @@ def run(
     disable: Annotated[str, typer.Option(help="Optimisations the differential twins go without.")] = "",
     mode: Annotated[str, typer.Option(help="Of the differential twins: auto, differential or both.")] = "auto",
     keys: Annotated[bool, typer.Option(help="Declare the keys of TPC-H's tables.")] = True,
+    plain: Annotated[bool, typer.Option(help="Time a plain CREATE TABLE AS of each query too.")] = True,
     parts: Annotated[str, typer.Option(help=f"Some of {', '.join(PARTS)}.")] = ",".join(PARTS),
     big: Annotated[bool, typer.Option("--big", help="Also 10 M rows in the micro set and scale 10 in growth.")] = False,
     idle: Annotated[bool, typer.Option("--idle", help="Also time a hundred idle stream tables.")] = False,
@@ -66,6 +68,7 @@ def run(
         disable=chosen(disable, sorted(OPTIMISATIONS), "--disable") if disable else (),
         mode=chosen_mode(mode),
         keys=keys,
+        plain=plain,
     )
     asked = chosen(parts, PARTS, "--parts")
     with session(warehouse, output / "benchmarks.json", memory=memory, resume=resume) as opened:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table as RichTable
 
 from bench.chart import bar_chart
+from bench.goals import goals_table
 from bench.results import read
 from bench.summary import WEAK_RATIO, geometric_mean, lines_of, weak
 from bench.tables import (
@@ -25,7 +26,7 @@ from bench.tables import (
 )
 
 if TYPE_CHECKING:
-    from bench.results import Part, Results
+    from bench.results import Part, Results, Run
 
 INTRODUCTION = """# Benchmarks
 
@@ -87,7 +88,7 @@ TITLES: Mapping[str, str] = {
 
 def markdown(results: Results, picture: str) -> str:
     """Write the page."""
-    parts = [INTRODUCTION]
+    parts = [INTRODUCTION, "## Goals\n", _grid(goals_table(results))]
     for name, title in TITLES.items():
         if part := results.parts.get(name):
             parts += [f"## {title}\n", EXPLANATIONS[name] + "\n", _made_by(part)]
@@ -150,12 +151,27 @@ def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable
 
 
 def _made_by(part: Part) -> str:
-    m, commands = part.machine, "\n".join(part.commands)
-    unfinished = "" if all(run.is_complete for run in part.runs) else " **Interrupted: some of it is missing.**"
+    """Tell where the runs come from: runs of the same code on the same machine together."""
+    groups: list[list[Run]] = []
+    for run in part.runs:
+        group = next((g for g in groups if g[0].origin.is_like(run.origin)), None)
+        if group is None:
+            groups.append([run])
+        else:
+            group.append(run)
+    return "\n".join(_origin(group, has_others=len(groups) > 1) for group in groups)
+
+
+def _origin(runs: Sequence[Run], *, has_others: bool) -> str:
+    first, m = runs[0].origin, runs[0].origin.machine
+    commands = "\n".join(dict.fromkeys(run.origin.command for run in runs))
+    unfinished = "" if all(run.is_complete for run in runs) else " **Interrupted: some of it is missing.**"
+    which = f"{', '.join(map(run_label, runs))}: made" if has_others else "Made"
     return (
-        f"Made on {part.date[:10]} with Trickle {m['trickle']} ({m['revision']}), Spark {m['spark']}, Delta Lake {m['delta']}, "
-        f"Java {m['java']}, Python {m['python']}; {m['cores']} cores ({m['cpu']}), {m['memory_gb']} GB, {m['heap']} heap, "
-        f"load average at the start {m['load_average']}.{unfinished} To repeat it:\n\n```console\n{commands}\n```\n"
+        f"{which} on {first.date[:10]} with Trickle {m['trickle']} ({m['revision']}), Spark {m['spark']}, "
+        f"Delta Lake {m['delta']}, Java {m['java']}, Python {m['python']}; {m['cores']} cores "
+        f"({m['cpu']}), {m['memory_gb']} GB, {m['heap']} heap, load average at the start "
+        f"{m['load_average']}.{unfinished} To repeat it:\n\n```console\n{commands}\n```\n"
     )
 
 

@@ -1,15 +1,16 @@
 """The numbers of a benchmark, as stored in ``benchmarks.json``: all raw measurements, nothing computed.
 
 Results          the file: parts by name (tpch, cost, micro, growth, ablation)
-  Part           where, when and by which command its runs were made
+  Part           runs of one kind
     Run          cases over one set of sources, changed once per cycle for all of them
+      Origin     where, when and by which command it was made
       Case       one query as several variants: a full and a differential twin, say
         Cycle    one refresh of each variant after the sources changed
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -99,6 +100,18 @@ class Case(Stored):
         return sum(cycle.differences or 0 for cycle in self.cycles)
 
 
+class Origin(Stored):
+    """Where, when and by which command a run was made."""
+
+    command: str
+    date: str
+    machine: dict[str, str | int | float]
+
+    def is_like(self, other: Origin) -> bool:
+        """Tell whether numbers of both can stand beside each other: machine and versions are the same, whatever the load."""
+        return {**self.machine, "load_average": 0} == {**other.machine, "load_average": 0}
+
+
 class Run(Stored):
     """Cases over one set of sources.
 
@@ -109,6 +122,7 @@ class Run(Stored):
     """
 
     facts: dict[str, str | int | float]
+    origin: Origin
     cases: list[Case] = []
     peak_memory: dict[str, float] = {}
     is_complete: bool = False
@@ -119,26 +133,24 @@ class Run(Stored):
 
 
 class Part(Stored):
-    """Runs of one kind, made by one command or, on the same machine and revision, by several."""
+    """Runs of one kind."""
 
-    commands: list[str]
-    date: str
-    machine: dict[str, str | int | float]
     runs: list[Run] = []
 
-    def finished(self, facts: Mapping[str, object]) -> Run | None:
-        """Give the completed run of these facts."""
-        return next((run for run in self.runs if run.is_complete and run.facts == facts), None)
-
-    def is_made_on(self, machine: Mapping[str, object]) -> bool:
-        """Tell whether its numbers can stand beside others of this machine: all is the same but the load."""
-        return {**self.machine, "load_average": 0} == {**machine, "load_average": 0}
+    def begin(self, facts: dict[str, str | int | float], origin: Origin, *, resume: bool) -> Run | None:
+        """Begin a run in the place of an earlier one of the same facts; None if that is as good and is to be kept."""
+        place = next((at for at, run in enumerate(self.runs) if run.facts == facts), len(self.runs))
+        before, new = self.runs[place : place + 1], Run(facts=facts, origin=origin)
+        if resume and before and before[0].is_complete and before[0].origin.is_like(origin):
+            return None
+        self.runs[place : place + 1] = [new]
+        return new
 
 
 class Results(Stored):
     """The whole file."""
 
-    format: int = 1
+    format: int = 2
     parts: dict[str, Part] = {}
 
 

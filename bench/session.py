@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trickle
-from bench.results import Part, Results, Run, read, write
+from bench.results import Origin, Part, Results, Run, read, write
 from bench.show import console, doing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Session:
     Attributes:
         folder: Where the data is kept between invocations.
         file: Where the results are stored.
-        resume: Keep the runs that earlier invocations completed, of the same settings and of others.
+        resume: Keep the runs that earlier invocations completed, and of the same settings those of the same code.
     """
 
     spark: SparkSession
@@ -43,30 +43,22 @@ class Session:
     results: Results = field(default_factory=Results)
 
     def part(self, name: str) -> Part:
-        """Begin a part; the other parts of the file stay.
-
-        Runs are resumed only if machine, versions and revision are those of before: the page states them once.
-        """
-        before = self.results.parts.get(name)
-        now = machine(self.spark, self.memory)
-        command = f"python -m bench {' '.join(sys.argv[1:])}"
-        part = Part(commands=[command], date=datetime.now(UTC).isoformat(timespec="seconds"), machine=now)
-        if before and self.resume and before.is_made_on(now):
-            part = before
-            part.runs = [run for run in part.runs if run.is_complete]
-            part.commands = list(dict.fromkeys([*part.commands, command]))
-        elif before and self.resume:
-            console.print(f"  {name}: nothing is resumed, the numbers before were made by another version or machine")
-        self.results.parts[name] = part
+        """Begin a part; the other parts of the file stay, and with ``resume`` its own completed runs."""
+        before = self.results.parts.get(name, Part())
+        kept = [run for run in before.runs if run.is_complete] if self.resume else []
+        self.results.parts[name] = part = Part(runs=kept)
         return part
 
     def begin(self, part: Part, facts: dict[str, str | int | float]) -> Run | None:
-        """Begin a run of a part; None if it was completed before and is kept."""
-        if part.finished(facts):
+        """Begin a run of a part; None if the same code completed it before on this machine and it is kept."""
+        origin = Origin(
+            command=f"python -m bench {' '.join(sys.argv[1:])}",
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=machine(self.spark, self.memory),
+        )
+        run = part.begin(facts, origin, resume=self.resume)
+        if run is None:
             console.print(f"  kept from before: {facts}", soft_wrap=True)
-            return None
-        run = Run(facts=facts)
-        part.runs.append(run)
         return run
 
     def end(self, run: Run) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.results import DIFFERENTIAL, FULL, PLAIN
+from bench.results import AUTO, DIFFERENTIAL, FULL, PLAIN
 
 if TYPE_CHECKING:
     from bench.results import Case, Refreshed, Run
@@ -126,6 +126,12 @@ def weak(lines: Iterable[Line]) -> Sequence[Line]:
 def create_ratio(case: Case) -> float | None:
     """Give how many times longer creating the stream table takes than creating a plain table of the same query."""
     return ratio(case.create.get(DIFFERENTIAL), case.create.get(PLAIN))
+
+
+def auto_ratio(case: Case) -> float | None:
+    """Give how many times longer mode ``auto`` takes than the better of the two others, where all were run."""
+    full, differential, auto = (median_seconds(case, label) for label in (FULL, DIFFERENTIAL, AUTO))
+    return ratio(auto, min(full, differential)) if full and differential else None
 
 
 def slowdowns(case: Case) -> Mapping[str, float | None]:

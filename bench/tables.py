@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
 from bench.results import AUTO, DIFFERENTIAL, FULL
 from bench.summary import (
+    auto_ratio,
     breakdown,
     create_ratio,
     geometric_mean,
@@ -41,7 +42,7 @@ def run_label(run: Run) -> str:
     """Name a run by what tells it from the others.
 
     >>> from bench.results import Run
-    >>> run_label(Run(facts={"scale": 1.0, "rate": 0.001, "pattern": "recent"}))
+    >>> run_label(Run.model_construct(facts={"scale": 1.0, "rate": 0.001, "pattern": "recent"}))
     '0.1 % recent'
     """
     if "pattern" in run.facts:
@@ -99,17 +100,10 @@ def choice_table(part: Part) -> Table | None:
     rows = []
     for run in part.runs:
         for case in run.cases:
-            full, differential, auto = (median_seconds(case, label) for label in (FULL, DIFFERENTIAL, AUTO))
-            if full and differential and auto:
+            if above := auto_ratio(case):
+                spent = (seconds(median_seconds(case, label)) for label in (FULL, DIFFERENTIAL, AUTO))
                 modes = ", ".join(sorted({refreshed.mode for refreshed in refreshes(case, AUTO)}))
-                cells = (
-                    seconds(full),
-                    seconds(differential),
-                    seconds(auto),
-                    times(auto / min(full, differential)),
-                    modes,
-                )
-                rows.append((f"{case.name}, {run_label(run)}", *cells))
+                rows.append((f"{case.name}, {run_label(run)}", *spent, times(above), modes))
     headings = ("query", "full", "differential", "auto", "auto / better", "auto chose")
     return Table("What auto chooses", headings, rows) if rows else None
 

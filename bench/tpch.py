@@ -32,6 +32,7 @@ class Choice:
         mode: Of the differential twin: ``auto``, or ``differential``, which fails rather than recompute. ``both`` makes
             one of each, to see whether ``auto`` chooses well.
         keys: Declare the primary and foreign keys that the standard gives its tables.
+        plain: Time a plain CREATE TABLE AS of each query too.
     """
 
     queries: Sequence[str]
@@ -42,6 +43,7 @@ class Choice:
     disable: Collection[str] = ()
     mode: TwinMode = "auto"
     keys: bool = True
+    plain: bool = True
 
 
 def run_tpch(session: Session, choice: Choice) -> None:
@@ -74,7 +76,7 @@ def run_tpch(session: Session, choice: Choice) -> None:
                     mutate=mutation(session.spark, sources, rate, pattern),
                     repeats=choice.repeats,
                     title=f"{rate:.3g} {pattern}",
-                    is_plain_timed=True,
+                    is_plain_timed=choice.plain,
                 ).measure()
 
 

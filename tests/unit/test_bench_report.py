@@ -8,9 +8,24 @@ import pytest
 
 from bench.chart import bar_chart, bounds
 from bench.cost import IDLE, ONE_ROW
+from bench.goals import goals_table
 from bench.measure import unpaired
 from bench.report import chart, markdown, worst_cases, write_report
-from bench.results import AUTO, DIFFERENTIAL, FULL, PLAIN, Case, Cycle, Part, Refreshed, Results, Run, read, write
+from bench.results import (
+    AUTO,
+    DIFFERENTIAL,
+    FULL,
+    PLAIN,
+    Case,
+    Cycle,
+    Origin,
+    Part,
+    Refreshed,
+    Results,
+    Run,
+    read,
+    write,
+)
 from bench.summary import breakdown, create_ratio, geometric_mean, line_of, median, slowdowns
 from bench.tables import choice_table
 
@@ -48,12 +63,17 @@ def case(name: str, full: list[float], differential: list[float], **options) -> 
     return Case(name=name, create={FULL: 3.0, DIFFERENTIAL: 3.0, PLAIN: 2.0}, cycles=cycles)
 
 
+def origin(**machine: float | str) -> Origin:
+    return Origin(command="python -m bench run", date="2026-01-02T03:04:05+00:00", machine={**MACHINE, **machine})
+
+
 def run(pattern: str, *cases: Case) -> Run:
-    return Run(facts={"scale": 1.0, "rate": 0.001, "pattern": pattern}, cases=list(cases), is_complete=True)
+    facts = {"scale": 1.0, "rate": 0.001, "pattern": pattern}
+    return Run(facts=facts, origin=origin(), cases=list(cases), is_complete=True)
 
 
 def part(*runs: Run) -> Part:
-    return Part(commands=["python -m bench run"], date="2026-01-02T03:04:05+00:00", machine=MACHINE, runs=list(runs))
+    return Part(runs=list(runs))
 
 
 @pytest.fixture
@@ -67,8 +87,19 @@ def results() -> Results:
         run("random", case("q01", [9, 4, 4, 4], [9, 1, 1, 1]), case("q02", [9, 1, 1, 1], [9, 2, 2, 2])),
         run("recent", case("q01", [9, 8, 8, 8], [9, 1, 1, 1])),
     )
-    cost = part(Run(facts={"rows": 1_000_000}, cases=[one_row, idle], is_complete=True))
+    cost = part(Run(facts={"rows": 1_000_000}, origin=origin(), cases=[one_row, idle], is_complete=True))
     return Results(parts={"tpch": tpch, "cost": cost})
+
+
+def test_goals_show_what_was_measured_and_what_was_not(results):
+    measured = {goal: value for goal, _, _, value in goals_table(results).rows}
+
+    assert measured["scale 1, 0.1 %, random, mean ratio"] == "1.41 ×"
+    assert measured["scale 1, 0.1 %, recent, mean ratio"] == "8.00 ×"
+    assert measured["worst query of both, full / auto"] == "q02 0.50 ×, 0.1 % random; q01 8.00 ×, 0.1 % recent"
+    assert measured["smallest refresh, warm"] == "one row 0.50 s"
+    assert measured["create / plain CREATE TABLE AS"] == "1.50 ×, 0.1 % random; 1.50 ×, 0.1 % recent"
+    assert measured["scale 10, 0.1 %, recent, mean ratio"] == "–"
 
 
 def test_median_of_an_even_number_of_values_lies_between_the_middle_ones():
@@ -152,7 +183,7 @@ def test_picture_has_a_bar_for_each_query_and_run(results):
 
 
 def test_picture_has_the_runs_of_one_rate_only(results):
-    results.parts["tpch"].runs.append(Run(facts={"scale": 1.0, "rate": 0.1, "pattern": "random"}))
+    results.parts["tpch"].runs.append(Run(facts={"scale": 1.0, "rate": 0.1, "pattern": "random"}, origin=origin()))
 
     assert "10 % random" not in chart(results.parts["tpch"])
 
@@ -171,14 +202,29 @@ def test_picture_of_nothing_is_a_picture():
     assert bounds([]) == (0.5, 2.0)
 
 
-def test_only_completed_runs_of_the_same_facts_machine_and_revision_are_resumed():
-    done = part(run("random"), Run(facts={"scale": 2.0}))
+def test_a_completed_run_of_the_same_facts_machine_and_revision_is_kept_if_asked_for():
+    done = part(run("random"), run("recent"), Run(facts={"scale": 2.0}, origin=origin()))
+    kept = list(done.runs)
 
-    assert done.finished(run("random").facts)
-    assert not done.finished(run("recent").facts)
-    assert not done.finished({"scale": 2.0})
-    assert done.is_made_on({**MACHINE, "load_average": 7.5})
-    assert not done.is_made_on({**MACHINE, "revision": "def5678"})
+    assert done.begin(run("random").facts, origin(load_average=7.5), resume=True) is None
+    assert done.runs == kept
+    for facts, how in (
+        (run("random").facts, {"origin": origin(revision="def5678"), "resume": True}),
+        (run("recent").facts, {"origin": origin(), "resume": False}),
+        ({"scale": 2.0}, {"origin": origin(), "resume": True}),
+        ({"scale": 3.0}, {"origin": origin(), "resume": True}),
+    ):
+        assert done.begin(facts, **how).cases == []
+    assert [r.facts.get("pattern", r.facts["scale"]) for r in done.runs] == ["random", "recent", 2.0, 3.0]
+
+
+def test_runs_of_several_revisions_say_which_they_are_of(results):
+    results.parts["tpch"].runs[1].origin = origin(revision="def5678")
+
+    page = markdown(results, "picture.svg")
+
+    assert "0.1 % random: made on 2026-01-02 with Trickle 0.1.0 (abc1234)" in page
+    assert "0.1 % recent: made on 2026-01-02 with Trickle 0.1.0 (def5678)" in page
 
 
 def test_stored_results_are_read_as_they_were(results, tmp_path):

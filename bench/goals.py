@@ -1,0 +1,137 @@
+"""What the numbers are measured against: each goal, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
+from bench.results import DIFFERENTIAL, FULL
+from bench.summary import (
+    auto_ratio,
+    create_ratio,
+    geometric_mean,
+    line_of,
+    lines_of,
+    median,
+    median_seconds,
+    worst,
+)
+from bench.tables import NOT_MEASURED, Table, milliseconds, run_label, seconds, times
+
+if TYPE_CHECKING:
+    from bench.results import Case, Results, Run
+
+Measured = Callable[["Results"], "str | None"]
+
+_MOST_ABOVE: Final = 1.15
+"""How many times longer than the better mode ``auto`` may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Something to reach: what must be, what would be good, and how what is follows from the numbers."""
+
+    text: str
+    must: str
+    aim: str
+    measured: Measured
+
+
+def goals_table(results: Results) -> Table:
+    """One row per goal."""
+    rows = [(goal.text, goal.must, goal.aim, goal.measured(results) or NOT_MEASURED) for goal in GOALS]
+    return Table("Goals", ("", "must", "aim", "measured"), rows)
+
+
+def _runs(results: Results, part: str) -> list[Run]:
+    return [run for run in results.parts[part].runs if run.is_complete] if part in results.parts else []
+
+
+def _tpch(results: Results, *, scale: float, rate: float, pattern: str | None = None) -> list[Run]:
+    """Give the runs with every optimisation on."""
+    wanted = {"scale": scale, "rate": rate, **({"pattern": pattern} if pattern else {})}
+    runs = _runs(results, "tpch")
+    return [run for run in runs if wanted.items() <= run.facts.items() and not run.facts.get("disable")]
+
+
+def _mean(scale: float, rate: float, pattern: str) -> Measured:
+    def measured(results: Results) -> str | None:
+        runs = _tpch(results, scale=scale, rate=rate, pattern=pattern)
+        return times(geometric_mean(line.ratio for line in lines_of(runs[0]))) if runs else None
+
+    return measured
+
+
+def _worst(results: Results) -> str | None:
+    found = [(run, line) for run in _tpch(results, scale=1, rate=0.001) if (line := worst(lines_of(run)))]
+    return "; ".join(f"{line.name} {times(line.ratio)}, {run_label(run)}" for run, line in found) or None
+
+
+def _additive(results: Results) -> str | None:
+    cases = [(run, run.case(name)) for name in ("q06", "q01") for run in _tpch(results, scale=1, rate=0.001)]
+    shown = (f"{case.name} {times(line_of(case).ratio)} {run.facts['pattern']}" for run, case in cases if case)
+    return "; ".join(shown) or None
+
+
+def _cost_cases(results: Results, *names: str) -> Iterable[Case]:
+    return (case for run in _runs(results, "cost") for name in names if (case := run.case(name)))
+
+
+def _idle(results: Results) -> str | None:
+    shown = []
+    for case in _cost_cases(results, IDLE, SWEEP):
+        spent = [sum(r.seconds for r in cycle.refreshes.values()) for cycle in case.cycles if not cycle.warm_up]
+        shown.append(f"{case.name}: {milliseconds(median(spent))}")
+    return "; ".join(shown) or None
+
+
+def _smallest(results: Results) -> str | None:
+    cases = _cost_cases(results, ONE_ROW, ONE_ORDER)
+    return "; ".join(f"{case.name} {seconds(median_seconds(case, DIFFERENTIAL))}" for case in cases) or None
+
+
+def _create(results: Results) -> str | None:
+    found = [(run, geometric_mean(map(create_ratio, run.cases))) for run in _tpch(results, scale=1, rate=0.001)]
+    return "; ".join(f"{times(mean)}, {run_label(run)}" for run, mean in found if mean) or None
+
+
+def _growth(results: Results) -> str | None:
+    found = {run.facts["scale"]: run for run in _runs(results, "growth")}
+    shown = []
+    if 1 in found and 10 in found:
+        for case in found[10].cases:
+            before = found[1].case(case.name)
+            small = median_seconds(before, DIFFERENTIAL) if before else None
+            large = median_seconds(case, DIFFERENTIAL)
+            if small and large:
+                shown.append(f"{case.name} {times(large / small)}")
+    return "; ".join(shown) or None
+
+
+def _choice(results: Results) -> str | None:
+    runs = [run for run in _tpch(results, scale=1, rate=0.1) if run.facts.get("mode") == "both"]
+    ratios = [ratio for run in runs[:1] for case in run.cases if (ratio := auto_ratio(case))]
+    return f"{sum(ratio <= _MOST_ABOVE for ratio in ratios)} of {len(ratios)}" if ratios else None
+
+
+def _memory(results: Results) -> str | None:
+    peaks = [run.peak_memory for run in _tpch(results, scale=10, rate=0.001)]
+    return " + ".join(f"{name} {most:.1f} GiB" for name, most in peaks[0].items()) if peaks else None
+
+
+GOALS: Final = (
+    Goal("scale 1, 0.1 %, random, mean ratio", "≥ 4 ×", "10 ×", _mean(1, 0.001, "random")),
+    Goal("scale 1, 0.1 %, recent, mean ratio", "≥ 8 ×", "20 ×", _mean(1, 0.001, "recent")),
+    Goal(f"worst query of both, {FULL} / auto", "≥ 0.9 ×", "1.5 ×", _worst),
+    Goal("sums over one table, 0.1 %", "q06 5 ×, q01 15 ×", "10 ×, 30 ×", _additive),
+    Goal("scale 1, 1 %, random, mean ratio", "≥ 2.5 ×", "5 ×", _mean(1, 0.01, "random")),
+    Goal("scale 10, 0.1 %, recent, mean ratio", "≥ 15 ×", "30 ×", _mean(10, 0.001, "recent")),
+    Goal("refresh with nothing new", "15 ms; 100 tables 1 s", "5 ms", _idle),
+    Goal("smallest refresh, warm", "≤ 0.5 s", "0.25 s", _smallest),
+    Goal("create / plain CREATE TABLE AS", "≤ 1.3 ×", "1.1 ×", _create),
+    Goal("1,000 changed rows, scale 10 / scale 1", "≤ 1.5 ×", "1.1 ×", _growth),
+    Goal(f"10 % in auto: within {_MOST_ABOVE} of the better mode", "20 of 22", "all", _choice),
+    Goal("memory of the driver at scale 10", "≤ 8 GiB", "", _memory),
+)
