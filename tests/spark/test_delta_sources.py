@@ -267,9 +267,9 @@ def test_a_look_up_carries_rows_over_files_that_were_rewritten(
     source = DeltaSource(spark, "orders", made.path, columns=KeptColumns())
     first, keys = source.head(), {"id": pa.array([5, 6, 2000])}
     before = source.find(first, ["s", "id"], keys)
-    changed = ("UPDATE {t} SET s = 'b' WHERE id = 5", "DELETE FROM {t} WHERE id = 6")
-    second = tables.run(source, *changed, "INSERT INTO {t} VALUES (2000, 1, 'c')")
-    rewritten = {file.path for file in source._plain._at(second)} - {file.path for file in source._plain._at(first)}
+    changed = tables.run(source, "UPDATE {t} SET s = 'b' WHERE id = 5", "DELETE FROM {t} WHERE id = 6")
+    rewritten = {file.path for file in source._plain._at(changed)} - {file.path for file in source._plain._at(first)}
+    second = tables.run(source, "INSERT INTO {t} VALUES (2000, 1, 'c')")
     hidden = {Path(source.path) / path: tables.folder / path for path in rewritten}
 
     # Nobody decodes the rewritten files, so nobody misses them.

@@ -181,7 +181,7 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
     type_ = Column(0, "", _type(expr))
-    if not (type_.type == "boolean" or type_.type.startswith("decimal(")):
+    if not (type_.type == "boolean" or type_.type in _INTEGER_DIGITS or type_.type.startswith("decimal(")):
         raise _NotSimpleError
     form = _condition if type_.type == "boolean" else _number
     otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else form(jvm, parts[-1])
