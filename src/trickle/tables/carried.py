@@ -29,6 +29,7 @@ ChangeOf = Callable[[int, int, Sequence[str]], "pa.Table | None"]
 _MOST_SHARE: Final = 20
 """Changes of more than this part of a table's rows are not carried: looking through them costs what decoding does."""
 
+_MOST_ROWS: Final = 2_000_000
 _MOST_STEPS: Final = 50
 
 
@@ -69,7 +70,7 @@ class Base:
             if change is None:
                 return None
             changes[step] = change
-        if sum(change.num_rows for change in changes.values()) > rows // _MOST_SHARE:
+        if sum(change.num_rows for change in changes.values()) > min(rows // _MOST_SHARE, _MOST_ROWS):
             return None
         return Base(self.generation, self.version, self.files, every, changes)
 
