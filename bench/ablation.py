@@ -31,6 +31,7 @@ def run_ablation(
     everything = Variant(DIFFERENTIAL, Trickle(session.spark), "auto")
     without = [Variant(name, Trickle(session.spark, disable={name}), "auto") for name in sorted(OPTIMISATIONS)]
     with tpch_sources(session.spark, session.folder, scale=scale, name="ablation") as sources:
+        tpch.declare(everything.trickle, check=False)
         Measurement(
             session=session,
             run=run,
