@@ -6,7 +6,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.tables.carried import Base
@@ -43,6 +43,7 @@ def bag(table):
     return Counter(tuple(map(repr, row.values())) for row in table.to_pylist())
 
 
+@settings(max_examples=200, deadline=None)
 @given(st.lists(bags, min_size=3, max_size=5), st.data())
 def test_carried_rows_are_those_of_the_version(versions, data):
     history, base = History(versions), Base(0, 0, ())
