@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.tables import kept_columns
@@ -19,6 +19,7 @@ from trickle.tables.kept_columns import KeptColumns
 NUMBERS = st.lists(st.integers(-5, 60), min_size=100, max_size=150)
 
 
+@settings(deadline=None)
 @given(values=NUMBERS, keys=st.sets(st.integers(-8, 70), max_size=3), in_order=st.booleans())
 def test_places_are_those_of_the_keys(values, keys, in_order):
     column = pl.Series(sorted(values) if in_order else values, dtype=pl.Int64)
