@@ -7,12 +7,13 @@ from fractions import Fraction
 
 import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Cast, Col, Column
 from trickle.refresh import driver_values
-from trickle.refresh.driver_values import Values
+from trickle.refresh.driver_values import NotHereError, Values
 
 SUMS = st.none() | st.decimals(min_value=-(10**18), max_value=10**18, places=2)
 COUNTS = st.none() | st.decimals(min_value=0, max_value=10**12, places=0)
@@ -59,3 +60,12 @@ def test_quotients_are_the_same_one_by_one_and_all_at_once(pairs, scale, divisor
         expected.append(None if rounded is None else Decimal(rounded).scaleb(-result_scale))
 
     assert quick.to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", ["least", "greatest"])
+def test_extremes_of_floating_point_are_left_to_spark(name):
+    left, right = Column(1, "a", "double"), Column(2, "b", "double")
+    rows = pl.DataFrame({"1": [float("nan")], "2": [1.0]})
+
+    with pytest.raises(NotHereError):
+        Values(lambda _: None).value(Call(name, (Col(left), Col(right))), rows)

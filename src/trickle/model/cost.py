@@ -18,7 +18,9 @@ from pydantic import Field
 
 from trickle.model.stored import Stored
 
-_DRIVER_ROWS: Final = 1_000_000
+DRIVER_ROWS: Final = 1_000_000
+"""Changes of more rows than this stay in the cluster."""
+
 _ROWS_A_SECOND: Final = 500_000
 _ROWS_A_SECOND_BEYOND: Final = 100_000
 _LEAST_SECONDS: Final = 0.5
@@ -56,7 +58,7 @@ class Costs(Stored):
     def estimate(self, rows: int) -> Estimate:
         """Foresee a refresh of so many changed rows."""
         if self.differential is None:
-            rate = _ROWS_A_SECOND if rows <= _DRIVER_ROWS else _ROWS_A_SECOND_BEYOND
+            rate = _ROWS_A_SECOND if rows <= DRIVER_ROWS else _ROWS_A_SECOND_BEYOND
             return Estimate(differential=_LEAST_SECONDS + rows / rate, full=self.full)
         growth = max(1.0, rows / max(self.rows, 1000))
         return Estimate(differential=self.differential * growth, full=self.full)

@@ -177,7 +177,7 @@ class Values:
             case Call("try_add", (left, right)):
                 return _added(self.number(left, rows), self.number(right, rows))
             case Call("least" | "greatest" as name, (left, right)):
-                return _EXTREMES[name](self.number(left, rows), self.number(right, rows))
+                return _extreme(name, self.number(left, rows), self.number(right, rows))
             case Call("nonzero", (divisor,)):
                 return _nonzero(self.number(divisor, rows))
             case Call("year", (date,)):
@@ -237,6 +237,13 @@ _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 _EXTREMES: Final[Mapping[str, Callable[..., Any]]] = {"least": pc.min_element_wise, "greatest": pc.max_element_wise}
+
+
+def _extreme(name: str, left: Any, right: Any) -> Any:
+    """Choose between values; NaN, the greatest number to Spark, is not to Arrow."""
+    if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
+        raise NotHereError
+    return _EXTREMES[name](left, right)
 
 
 def _added(left: Any, right: Any) -> Any:

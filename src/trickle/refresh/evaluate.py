@@ -19,6 +19,7 @@ from trickle.catalyst.lower import Lower
 from trickle.catalyst.simple import simple_form
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
+from trickle.model.cost import DRIVER_ROWS
 from trickle.refresh.at_hand import AtHand
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys, Reach, Wanted
@@ -40,9 +41,6 @@ _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "stri
 
 _MOST_LOOKED_UP: Final = 3_000_000
 """Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
-
-DRIVER_ROWS: Final = 1_000_000
-"""Changes of more rows than this stay in the cluster."""
 
 
 class Rows:

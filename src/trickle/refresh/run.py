@@ -16,13 +16,13 @@ from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
-from trickle.model.cost import Costs, Estimate, was_wrong
+from trickle.model.cost import DRIVER_ROWS, Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.declared import Declared
-from trickle.refresh.evaluate import DRIVER_ROWS, Evaluation, Rows, from_arrow
+from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
 from trickle.refresh.record import new_record, read_record
 from trickle.rules.derive import net
 from trickle.tables.arrow_rows import with_keys
