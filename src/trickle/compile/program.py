@@ -183,7 +183,8 @@ def compile_plan(plan: Plan, disable: frozenset[str] = frozenset(), without: Col
 
 
 def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:
-    by_key = "replace_keys" not in disable or _has_floats(plan) or stage is not None
+    is_state = stage is not None and stage.sums is not None  # a merge gives rows by key
+    by_key = "replace_keys" not in disable or _has_floats(plan) or is_state
     keyed = find_keys(plan) if by_key else None
     return Program(plan, disable, keyed, stage)
 
