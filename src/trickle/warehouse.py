@@ -37,6 +37,9 @@ SETTLE_SECONDS: Final = 1.0
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _lock: Final = threading.Lock()
 
+#: By warehouse folder: tables of the catalog seen not to be of it. Asked about one by one they would be most of a sync.
+_elsewhere: Final[dict[Path, set[tuple[str, str]]]] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -80,8 +83,10 @@ def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
             return False
     for (database, table), path in new.items():
         catalog.add_table(database, table, path)
-    for database, table in registered - found.tables.keys():
-        catalog.forget_table_if_gone(database, table, folder)
+    missing = registered - found.tables.keys()
+    elsewhere = _elsewhere.get(folder, set()) & missing
+    gone = missing - elsewhere
+    _elsewhere[folder] = elsewhere | {(d, t) for d, t in gone if not catalog.forget_table_if_gone(d, t, folder)}
     return True
 
 
@@ -151,19 +156,22 @@ class _Catalog:
     def add_table(self, database: str, name: str, path: Path) -> None:
         self._catalog.createTable(self._table(database, name, path, "MANAGED"), True)
 
-    def forget_table_if_gone(self, database: str, name: str, folder: Path) -> None:
-        """Forget a managed Delta table of the warehouse whose log is no longer there."""
+    def forget_table_if_gone(self, database: str, name: str, folder: Path) -> bool:
+        """Forget a managed Delta table of the warehouse whose log is no longer there; False if it is none of these."""
         try:
             table = self._catalog.getTable(database, name)
         except Exception as error:
             if "TABLE_OR_VIEW_NOT_FOUND" in str(error):
-                return  # dropped by another thread meanwhile
+                return True  # dropped by another thread meanwhile
             raise
         if table.tableType().name() != "MANAGED" or table.provider().toString() != "Some(delta)":
-            return
+            return False
         path = Path(table.location().getPath())
-        if folder in path.parents and not _log(path).is_dir():
+        if folder not in path.parents:
+            return False
+        if not _log(path).is_dir():
             self._forget_table(database, name)
+        return True
 
     def _forget_table(self, database: str, name: str) -> None:
         table = self._catalog.getTable(database, name)

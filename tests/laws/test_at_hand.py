@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from hypothesis import given, settings
@@ -20,6 +21,9 @@ from trickle.testing.evaluate import Bag, evaluate
 
 from .test_laws import SOURCES, databases, plans, scan
 
+if TYPE_CHECKING:
+    import polars as pl
+
 AT = ("old", "new", "change")
 
 
@@ -32,8 +36,8 @@ def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
         arrays = [pa.array([row[i] for row in rows], pa.int64()) for i, _ in enumerate(leaf.columns)]
         return pa.table(arrays, names=[c.name for c in leaf.columns])
 
-    def keep(part: Plan, found: pa.Table) -> Plan:
-        made.append((part, Counter(zip(*(c.to_pylist() for c in found.columns), strict=True))))
+    def keep(part: Plan, found: pl.DataFrame) -> Plan:
+        made.append((part, Counter(found.rows())))
         return Shared(f"made{len(made)}", part)
 
     def settle(node: Plan) -> Plan:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
+from itertools import count
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -22,18 +25,25 @@ from trickle.algebra.plan import (
     Project,
     Scan,
     SemiJoin,
+    Shared,
     Sums,
     Term,
     TopK,
     Union,
 )
-from trickle.algebra.walk import sources
+from trickle.algebra.walk import sources, transform, walk
+from trickle.compile.narrow import narrow_scans
 from trickle.compile.program import OPTIMISATIONS, SELF, ChangePlan, Program, compile_plan
 from trickle.compile.prune import prune
 from trickle.refresh.key_ranges import narrow
-from trickle.refresh.reach import Keys
+from trickle.refresh.reach import Keys, Reach
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.testing.evaluate import Bag, evaluate, plus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trickle.refresh.reach import KeysOf
 
 SOURCES = ("r", "s")
 VALUES = st.one_of(st.none(), st.integers(0, 2))
@@ -364,13 +374,63 @@ def test_ranges_of_keys_keep_the_meaning_of_a_change_plan(plan, database):
     program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
     change = program.derive(frozenset(SOURCES), frozenset()).change
 
+    assert evaluate(narrow(change, keys_in(database)), database) == evaluate(change, database)
+
+
+@settings(max_examples=400, deadline=None)
+@given(plan=plans(), database=databases())
+def test_rows_looked_up_by_keys_keep_the_meaning_of_a_change_plan(plan, database):
+    program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
+    change = program.derive(frozenset(SOURCES), frozenset()).change
+    names = (f"found{n}" for n in count())
+
+    def found(table: Scan, wanted: Mapping[int, Keys]) -> Plan:
+        rows: Plan = table
+        for column in table.base:
+            if column.id in wanted:
+                some = [Call("=", (Col(column), Lit(v))) for v in wanted[column.id].distinct.to_pylist()]
+                rows = Filter(reduce(lambda a, b: Call("or", (a, b)), some, Lit(value=False)), rows)
+        return Shared(next(names), rows)
+
+    def settle(part: Plan) -> Plan:
+        return Shared(next(names), part)
+
+    reached = Reach(keys_in(database), found, settle).visit(change)
+
+    assert evaluate(reached, database) == evaluate(change, database)
+
+
+def keys_in(database) -> KeysOf:
     def keys_of(leaf: Plan, column: Column) -> Keys:
         place = leaf.columns.index(column)
         # The model's columns may hold truth values beside numbers: True is 1 to it.
         values = [None if row[place] is None else int(row[place]) for row in evaluate(leaf, database)]
         return Keys(pa.chunked_array([values], pa.int64()))
 
-    assert evaluate(narrow(change, keys_of), database) == evaluate(change, database)
+    return keys_of
+
+
+@settings(max_examples=200, deadline=None)
+@given(plan=plans(), database=databases())
+def test_columns_that_nothing_reads_are_not_missed(plan, database):
+    plan = Project(passthrough(plan.columns[:1]), plan)
+    scans = {c.id: p for p in walk(plan) if isinstance(p, Scan) for c in p.base}
+
+    def as_it_was(node: Plan) -> Plan:
+        return Project(passthrough(node.base), scans[node.base[0].id]) if isinstance(node, Scan) else node
+
+    narrowed = transform(narrow_scans(plan), as_it_was)
+
+    assert evaluate(narrowed, database) == evaluate(plan, database)
+
+
+def test_a_column_that_is_only_handed_on_is_not_read():
+    table = scan("r")
+    handed_on = Project(passthrough(table.columns), table)
+
+    narrowed = narrow_scans(Project(passthrough(handed_on.columns[:1]), handed_on))
+
+    assert [p.columns for p in walk(narrowed)] == [table.columns[:1]] * 3
 
 
 EDGES = st.lists(st.tuples(st.integers(0, 2), st.integers(3, 5)), max_size=3)

@@ -20,11 +20,18 @@ NUMBERS = st.lists(st.integers(-5, 60), min_size=100, max_size=150)
 
 
 @settings(deadline=None)
-@given(values=NUMBERS, keys=st.sets(st.integers(-8, 70), max_size=3), in_order=st.booleans())
-def test_places_are_those_of_the_keys(values, keys, in_order):
-    column = pl.Series(sorted(values) if in_order else values, dtype=pl.Int64)
+@given(
+    values=NUMBERS,
+    keys=st.sets(st.integers(-8, 70), max_size=3),
+    in_order=st.booleans(),
+    stretch=st.sampled_from([(1, pl.Int64), (1, pl.Int8), (2**56, pl.Int64)]),
+)
+def test_places_are_those_of_the_keys(values, keys, in_order, stretch):
+    far, dtype = stretch
+    values, keys = [value * far for value in values], {key * far for key in keys}
+    column = pl.Series(sorted(values) if in_order else values, dtype=dtype)
 
-    places = ColumnIndex.of(column).places(pl.Series(sorted(keys), dtype=pl.Int64))
+    places = ColumnIndex.of(column).places(pl.Series(sorted(keys), dtype=dtype))
 
     assert places.tolist() == [place for place, value in enumerate(column.to_list()) if value in keys]
 
@@ -62,4 +69,4 @@ def test_a_column_in_order_has_its_index_at_once_and_others_when_it_pays(tmp_pat
 
     assert by_id.to_pylist() == by_other.to_pylist() == [{"id": 3, "other": 21}]
     assert columns.index(path, "other") is not None
-    assert columns.bytes == kept + rows * (8 + 4)
+    assert columns.bytes == kept + rows * (2 + 4)

@@ -24,27 +24,46 @@ from trickle.algebra.plan import (
     Union,
     Window,
 )
-from trickle.algebra.walk import transform, walk
+from trickle.algebra.walk import rebuild, walk
 
 if TYPE_CHECKING:
-    from trickle.algebra.expr import Expr
+    from trickle.algebra.expr import Expr, Output
 
 
 def narrow_scans(plan: Plan) -> Plan:
-    """Drop the columns of scans that nothing reads; a scan keeps one column at least, to count rows by."""
-    used = {c.id for c in plan.columns}
-    for node in walk(plan):
-        used |= _kept_whole(node)
-        for expr in expressions(node):
-            used |= expr.refs
+    """Drop the columns of scans and projections that nothing reads; one is always kept, to count rows by."""
+    used = _used(plan)
+    done: dict[int, Plan] = {}
 
-    def rule(node: Plan) -> Plan:
-        if isinstance(node, Scan):
-            kept = tuple(c for c in node.base if c.id in used) or node.base[:1]
-            return replace(node, base=kept)
-        return node
+    def narrowed(node: Plan) -> Plan:
+        if id(node) not in done:
+            inputs = tuple(map(narrowed, node.inputs))
+            if isinstance(node, Scan):
+                done[id(node)] = replace(node, base=tuple(c for c in node.base if c.id in used) or node.base[:1])
+            elif isinstance(node, Project):
+                done[id(node)] = replace(node, outputs=_kept_outputs(node, used), child=inputs[0])
+            else:
+                done[id(node)] = rebuild(node, inputs)
+        return done[id(node)]
 
-    return transform(plan, rule)
+    return narrowed(plan)
+
+
+def _used(plan: Plan) -> frozenset[int]:
+    """Name the columns that are read for the result, directly or by what is made of them."""
+    nodes = list(walk(plan))
+    used = frozenset(c.id for c in plan.columns).union(*(_kept_whole(node) for node in nodes))
+    while True:
+        read = (o.expr for n in nodes if isinstance(n, Project) for o in _kept_outputs(n, used))
+        others = (e for n in nodes if not isinstance(n, Project) for e in expressions(n))
+        more = used.union(*(e.refs for e in (*read, *others)))
+        if more == used:
+            return used
+        used = more
+
+
+def _kept_outputs(project: Project, used: frozenset[int]) -> tuple[Output, ...]:
+    return tuple(o for o in project.outputs if o.column.id in used) or project.outputs[:1]
 
 
 def _kept_whole(node: Plan) -> frozenset[int]:

@@ -8,13 +8,14 @@ other types are carried along untouched; where they are looked into, the work is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 import polars as pl
 import pyarrow as pa
 
-from trickle.algebra.expr import WEIGHT, Col
+from trickle.algebra.expr import WEIGHT, Col, Column
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
@@ -39,25 +40,25 @@ from trickle.refresh.driver_joins import join_rows
 from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name, run
 from trickle.refresh.driver_windows import ranked_rows
 
-Table = Callable[[Plan], "pa.Table | None"]
+Here = Callable[[Plan], "pa.Table | pl.DataFrame | None"]
 """Gives the rows of a leaf, None if they are not in the driver."""
 
-Keep = Callable[[Plan, pa.Table], Plan]
-"""Gives the leaf that stands for a plan whose rows are computed."""
+Keep = Callable[[Plan, pl.DataFrame], Plan]
+"""Gives the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
 
 
 class AtHand:
     """One walk over a plan."""
 
-    def __init__(self, table: Table, simple: Simple, keep: Keep) -> None:
+    def __init__(self, here: Here, simple: Simple, keep: Keep) -> None:
         """Start.
 
         Args:
-            table: Gives the rows of a leaf.
+            here: Gives the rows of a leaf.
             simple: Gives a condition in the engine's own expressions, where it has such a form.
             keep: Takes what was computed.
         """
-        self._table = table
+        self._here = here
         self._values = Values(simple)
         self._keep = keep
         self._frames: dict[int, pl.DataFrame | None] = {}
@@ -79,7 +80,7 @@ class AtHand:
             return plan
         if whole or _has_work(plan):
             with suppress(NotHereError):
-                return self._keep(plan, _as_arrow(plan, self._rows(plan)))
+                return self._keep(plan, _with_its_types(plan, self._rows(plan)))
         return rebuild(plan, tuple(self.visit(p, whole=False) for p in plan.inputs))
 
     # -- rows, under the columns' ids as names
@@ -88,7 +89,7 @@ class AtHand:
         if id(plan) not in self._frames:
             self._frames[id(plan)] = None
             try:
-                self._frames[id(plan)] = run(self._planned(plan))
+                self._frames[id(plan)] = self._leaf(plan) if _is_leaf(plan) else run(self._planned(plan))
             except (pl.exceptions.PolarsError, pa.ArrowException) as error:
                 raise NotHereError from error
         known = self._frames[id(plan)]
@@ -106,7 +107,7 @@ class AtHand:
             raise NotHereError
         match plan:
             case _ if _is_leaf(plan):
-                return self._leaf(plan).lazy()
+                return self._rows(plan).lazy()
             case Project():
                 return self._project(plan)
             case Filter():
@@ -128,14 +129,17 @@ class AtHand:
         raise NotHereError
 
     def _leaf(self, plan: Plan) -> pl.DataFrame:
-        table = self._table(plan)
-        if table is None:
+        # A frame without columns would not know how many rows it has.
+        rows = self._here(plan) if plan.columns else None
+        if rows is None:
             raise NotHereError
-        names = table.column_names if isinstance(plan, Scan) else None
-        places = [i if names is None else names.index(c.name) for i, c in enumerate(plan.columns)]
-        return pl.DataFrame(
-            [self._series(table, place).alias(column_name(c)) for place, c in zip(places, plan.columns, strict=True)]
-        )
+        names = [column_name(c) for c in plan.columns]
+        if isinstance(rows, pl.DataFrame):
+            pairs = zip(rows.get_columns(), names, strict=True)
+            return rows if rows.columns == names else pl.DataFrame([values.alias(name) for values, name in pairs])
+        stored = rows.column_names if isinstance(plan, Scan) else None
+        places = [i if stored is None else stored.index(c.name) for i, c in enumerate(plan.columns)]
+        return pl.DataFrame([self._series(rows, place).alias(name) for place, name in zip(places, names, strict=True)])
 
     def _series(self, table: pa.Table, place: int) -> pl.Series:
         """Give a column of a leaf; several leaves may be of one table."""
@@ -190,6 +194,8 @@ def _repeat(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 # -- Arrow
 
+_PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
 
 def _is_carried(type_: pa.DataType) -> bool:
     """Tell whether values of a type come back from here as they were."""
@@ -207,18 +213,24 @@ def _is_carried(type_: pa.DataType) -> bool:
     return any(test(type_) for test in tests)
 
 
-def _as_arrow(plan: Plan, rows: pl.DataFrame) -> pa.Table:
-    """Give rows under the columns' names; a name that stands twice gets the id.
-
-    Decimals must have the width that Spark gives them: a sum of the engine's own is wider here, so it is not handed on.
-    """
-    table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
-    for column, type_ in zip(plan.columns, table.schema.types, strict=True):
-        if pa.types.is_decimal(type_) and decimal_digits(type_of(plan, column)) != (type_.precision, type_.scale):
+def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
+    """Refuse decimals that have not the width that Spark gives them: a sum of the engine's own is wider here."""
+    for column, type_ in zip(plan.columns, rows.dtypes, strict=True):
+        if isinstance(type_, pl.Decimal) and decimal_digits(type_of(plan, column)) != (type_.precision, type_.scale):
             raise NotHereError
-    plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    return rows
+
+
+def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
+    """Give computed rows under the columns' names; a name that stands twice gets the id."""
     names: list[str] = []
-    for column in plan.columns:
+    for column in columns:
         names.append(f"{column.name}{column.id}" if column.name in names else column.name)
-    types = (plain.get(t, t) for t in table.schema.types)
-    return table.rename_columns(names).cast(pa.schema(list(zip(names, types, strict=True))))
+    return pa.table([arrow_values(values) for values in rows.get_columns()], names=names)
+
+
+def arrow_values(values: pl.Series) -> pa.Array:
+    """Give a computed column to Arrow, in the layout that columns of files have."""
+    found = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+    plain = _PLAIN.get(found.type)
+    return found if plain is None else found.cast(plain)

@@ -82,7 +82,8 @@ def _keys(join: Join, left: pl.DataFrame, right: pl.DataFrame) -> dict[str, Any]
     """Give the equalities of a join to polars, if they mean the same there."""
     ours = _names(join, "left")
     theirs = _names(join, "right")
-    if left.select(ours).dtypes != right.select(theirs).dtypes or len({k.null_safe for k in join.keys}) != 1:
+    pairs = zip(ours, theirs, strict=True)
+    if any(left[a].dtype != right[b].dtype for a, b in pairs) or len({k.null_safe for k in join.keys}) != 1:
         raise NotHereError
     return {"left_on": ours, "right_on": theirs, "nulls_equal": join.keys[0].null_safe}
 

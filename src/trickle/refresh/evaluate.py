@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -20,7 +22,7 @@ from trickle.catalyst.simple import simple_form
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
 from trickle.model.cost import DRIVER_ROWS
-from trickle.refresh.at_hand import AtHand
+from trickle.refresh.at_hand import AtHand, arrow_values, as_arrow
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys, Reach, Wanted
 from trickle.tables.delta_jvm import DeltaHandle
@@ -44,15 +46,34 @@ _MOST_LOOKED_UP: Final = 3_000_000
 
 
 class Rows:
-    """A computed result: its rows as a DataFrame, in the driver as an Arrow table, or both, and how many they are."""
+    """A computed result in one or more forms, and how many rows it has.
+
+    Its rows are a DataFrame, or in the driver an Arrow table, or what was computed there, under the columns' ids as names.
+    """
 
     def __init__(
-        self, frame: DataFrame | Callable[[], DataFrame], count: int = -1, arrow: pa.Table | None = None
+        self,
+        frame: DataFrame | Callable[[], DataFrame],
+        count: int = -1,
+        arrow: pa.Table | Callable[[], pa.Table] | None = None,
+        made: pl.DataFrame | None = None,
     ) -> None:
-        """Keep the rows; a DataFrame that is to be made of the table is made when it is asked for. -1 is not counted."""
+        """Keep the rows; a form that is to be made of another is made when it is asked for. -1 is not counted."""
         self._frame = frame
         self.count = count
-        self.arrow = arrow
+        self._arrow = arrow
+        self.made = made
+
+    @property
+    def arrow(self) -> pa.Table | None:
+        """The rows as an Arrow table, None if they are not in the driver."""
+        if callable(self._arrow):
+            self._arrow = self._arrow()
+        return self._arrow
+
+    @arrow.setter
+    def arrow(self, table: pa.Table | None) -> None:
+        self._arrow = table
 
     @property
     def frame(self) -> DataFrame:
@@ -161,7 +182,7 @@ class Evaluation:
         """Find the rows of big tables that a plan can reach, and compute what is at hand."""
         if not self.local:
             return plan
-        compute = AtHand(self._table_of, self._simple, self._keep).visit if self.at_hand else _as_it_is
+        compute = AtHand(self._here, self._simple, self._keep).visit if self.at_hand else _as_it_is
         if self.find is not None:
             plan = Reach(self._keys_of, self._found, compute).visit(plan)
         return compute(plan)
@@ -186,10 +207,10 @@ class Evaluation:
         self._shared[name] = from_arrow(self.jvm, table)
         return Shared(name, scan)
 
-    def _keep(self, plan: Plan, table: pa.Table) -> Plan:
+    def _keep(self, plan: Plan, made: pl.DataFrame) -> Plan:
         """Take a result computed in the driver."""
-        name = f"made{len(self._shared)}"
-        self._shared[name] = from_arrow(self.jvm, table)
+        name, arrow = f"made{len(self._shared)}", partial(as_arrow, plan.columns, made)
+        self._shared[name] = Rows(lambda: self.jvm.spark.createDataFrame(arrow()), made.height, arrow, made)
         return Shared(name, plan)
 
     def _simple(self, condition: Opaque) -> Expr | None:
@@ -198,15 +219,24 @@ class Evaluation:
             known[condition.key] = simple_form(self.jvm, condition.handle)
         return known[condition.key]
 
-    def _table_of(self, leaf: Plan) -> pa.Table | None:
-        """Give the rows of a leaf as an Arrow table, None if they are not in the driver."""
+    def _here(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
+        """Give the rows of a leaf as the driver has them, None if it has them not."""
         if isinstance(leaf, Scan) and leaf.at != "change":
             return self._whole(leaf)
+        if isinstance(leaf, LoopRef) and leaf.at != "change":
+            return None
+        rows = self._rows_of(leaf)
+        return self._arrow(rows) if rows.made is None else rows.made
+
+    def _rows_of(self, leaf: Plan) -> Rows:
         if isinstance(leaf, Scan):
-            return self._arrow(self.changes[leaf.source])
+            return self.changes[leaf.source]
         if isinstance(leaf, LoopRef):
-            return self._arrow(self.loops[leaf.loop]) if leaf.at == "change" else None
-        return self._arrow(self._shared[getattr(leaf, "name", "")])
+            return self.loops[leaf.loop]
+        if isinstance(leaf, Shared | Iterate):
+            return self._shared[leaf.name]
+        message = f"no rows are known for {leaf}"
+        raise TypeError(message)
 
     def _whole(self, scan: Scan) -> pa.Table | None:
         """Give all rows of a small source, None if it is not small."""
@@ -222,11 +252,13 @@ class Evaluation:
         return rows.arrow
 
     def _keys_of(self, leaf: Plan, column: Column) -> Keys | None:
-        table = self._table_of(leaf)
-        if table is None:
+        rows = self._here(leaf)
+        if rows is None:
             return None
-        place = table.column_names.index(column.name) if isinstance(leaf, Scan) else leaf.columns.index(column)
-        return Keys(table.column(place))
+        place = leaf.columns.index(column)
+        if isinstance(rows, pl.DataFrame):
+            return Keys(arrow_values(rows.to_series(place)))
+        return Keys(rows.column(column.name if isinstance(leaf, Scan) else place))
 
     def materialise(self, frame: DataFrame) -> Rows:
         """Run a DataFrame and keep its rows, in the driver or in the cluster."""
@@ -243,16 +275,9 @@ class Evaluation:
         self._kept.clear()
 
     def _leaf(self, node: Plan) -> DataFrame:
-        if isinstance(node, Shared | Iterate):
-            return self._shared[node.name].frame
-        if isinstance(node, LoopRef):
-            return self.loops[node.loop].frame
-        if isinstance(node, Scan) and node.at == "change":
-            return self.changes[node.source].frame
-        if isinstance(node, Scan):
+        if isinstance(node, Scan) and node.at != "change":
             return self.snapshot(node)
-        message = f"no rows are known for {node}"
-        raise TypeError(message)
+        return self._rows_of(node).frame
 
 
 def _as_it_is(plan: Plan) -> Plan:

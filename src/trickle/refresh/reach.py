@@ -31,7 +31,7 @@ from trickle.algebra.plan import (
     Union,
     Window,
 )
-from trickle.algebra.walk import rebuild
+from trickle.algebra.walk import rebuild, walk
 
 MOST_KEYS: Final = 500_000
 
@@ -136,13 +136,27 @@ class Reach:
         # Rows of a padded or probed side decide over rows of the other one: conditions from above say nothing of them.
         probes = isinstance(join, SemiJoin) and from_right
         both = isinstance(join, InnerJoin)
-        first = self._settle(self.visit(first, {} if probes or kind == "full" else wanted))
+        above = {} if probes or kind == "full" else wanted
+        if both and _is_recomputed(first) and _is_table(second):
+            second, above = self._sieved(join, first, second, above, from_right=from_right)
+        first = self._settle(self.visit(first, above))
         found: dict[int, Keys] = dict(wanted) if both or probes else {}
         if kind != "full":
             for key in join.keys:
-                found.update(self._across(key, first, from_right=from_right))
+                found = _fewer(found, self._across(key, first, from_right=from_right))
         second = self.visit(second, found)
         return rebuild(join, (second, first) if from_right else (first, second))
+
+    def _sieved(
+        self, join: Join, first: Plan, second: Plan, wanted: Wanted, *, from_right: bool
+    ) -> tuple[Plan, Wanted]:
+        """Look a table up by the keys of groups before these are recomputed: only those it has rows for matter then."""
+        for key in join.keys:
+            ahead = self._across(key, first, from_right=from_right)
+            if ahead:
+                second = self._settle(self.visit(second, ahead))
+                return second, _fewer(wanted, self._across(key, second, from_right=not from_right))
+        return second, wanted
 
     def _across(self, key: KeyPair, first: Plan, *, from_right: bool) -> dict[int, Keys]:
         mine, other = (key.right, key.left) if from_right else (key.left, key.right)
@@ -167,11 +181,38 @@ class Reach:
             case InnerJoin():
                 return self.values(plan.left, expr) or self.values(plan.right, expr)
             case SemiJoin():
-                return self.values(plan.left, expr)
+                is_met = plan.kind == "semi" and plan.flag is None
+                met = next((k.right for k in plan.keys if is_met and k.left == expr), None)
+                return self.values(plan.left, expr) or (None if met is None else self.values(plan.right, met))
             case Union():
                 place = plan.columns.index(expr.column)
                 return _together([self.values(c, Col(c.columns[place])) for c in plan.children])
         return None
+
+
+def _is_recomputed(plan: Plan) -> bool:
+    """Tell whether rows are groups of looked up rows."""
+    match plan:
+        case Filter() | Project():
+            return _is_recomputed(plan.child)
+        case Union():
+            return all(map(_is_recomputed, plan.children))
+        case Aggregate():
+            return any(isinstance(p, Scan) and p.at != "change" for p in walk(plan.child))
+    return False
+
+
+def _is_table(plan: Plan) -> bool:
+    """Tell whether rows are some of a table's."""
+    while isinstance(plan, Project | Filter):
+        plan = plan.child
+    return isinstance(plan, Scan) and plan.at != "change"
+
+
+def _fewer(wanted: Wanted, others: Wanted) -> dict[int, Keys]:
+    """Give what is wanted of columns by two accounts; of one column the account of fewer values."""
+    both = [c for c in others if c in wanted and len(wanted[c].values) <= len(others[c].values)]
+    return {**wanted, **{c: keys for c, keys in others.items() if c not in both}}
 
 
 def _together(found: list[Keys | None]) -> Keys | None:

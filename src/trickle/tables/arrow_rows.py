@@ -57,16 +57,15 @@ def _normal(column: Any) -> Any:
 def near(stored: pa.Table, wanted: pa.Table) -> Numbers:
     """Give the places of stored rows that may equal a wanted one: all that do, and not many others.
 
-    Each column of the few wanted rows is a set that the many stored values are looked up in; only what passes all sets
-    has to be numbered.
+    Each column of the few wanted rows is a set that the many stored values are looked up in, of a column after another
+    only those that passed so far; only what passes all sets has to be numbered.
     """
-    mask: Any = None
+    places = np.arange(stored.num_rows)
     for column, values in zip(stored.columns, wanted.columns, strict=True):
-        passed = pc.is_in(_normal(column), value_set=_normal(values).combine_chunks())
-        mask = passed if mask is None else pc.and_(mask, passed)
-    if mask is None:
-        return np.arange(stored.num_rows)
-    return np.flatnonzero(mask.to_numpy())
+        left = column if len(places) == stored.num_rows else column.take(pa.array(places))
+        passed = pc.is_in(_normal(left), value_set=_normal(values).combine_chunks())
+        places = places[passed.to_numpy()]
+    return places
 
 
 def taken(pool: Numbers, wanted: Numbers, counts: Numbers | None = None) -> Mask:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trickle.tables.arrow_rows import with_keys, with_places
+from trickle.tables.arrow_rows import near, with_keys, with_places
 from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_read import net
 
@@ -81,14 +81,15 @@ class Base:
         change = with_keys(pa.concat_tables([step.select(names) for step in steps]), keys)
         if not change.num_rows:
             return found
-        # Only rows that share a key with a changed one can be changed.
-        key = next(iter(keys))
-        is_near = pc.is_in(found[key], value_set=change[key].combine_chunks())
-        near = found.filter(is_near)
-        weighted = near.append_column(change.schema.field(WEIGHT), pa.array(np.ones(near.num_rows, np.int64)))
+        went = change.filter(pc.less(change[WEIGHT], 0)).drop_columns([WEIGHT])
+        places = near(found, went)
+        some = with_places(found, places)
+        weighted = some.append_column(change.schema.field(WEIGHT), pa.array(np.ones(some.num_rows, np.int64)))
         netted = net(pa.concat_tables([weighted.cast(change.schema), change]), change.schema)
         weights = netted[WEIGHT].to_numpy()
         if len(weights) and weights.min() < 0:
             return None
         rows = with_places(netted.drop_columns([WEIGHT]), np.repeat(np.arange(len(weights)), weights))
-        return pa.concat_tables([found.filter(pc.invert(is_near)), rows.cast(found.schema)])
+        others = np.ones(found.num_rows, np.bool_)
+        others[places] = False
+        return pa.concat_tables([found.filter(pa.array(others)), rows.cast(found.schema)])

@@ -8,6 +8,7 @@ whose files alone do not tell their rows (deletion vectors, mapped or partition 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from trickle.tables.carried import Base
 from trickle.tables.delta_files import FileList
 from trickle.tables.driver_find import MOST_FOUND, Finder
 from trickle.tables.driver_fit import NeedsSparkError, is_readable
+from trickle.tables.looked_up import LookedUp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +40,10 @@ _MOST_BYTES: Final = 4 * 1024**3
 """Of files to look into; more of them are quicker read by all machines of a cluster."""
 
 MOST_WHOLE: Final = 50_000
-"""Rows of a table that is read whole into the driver."""
+"""Rows of a table that is read whole to find some of its rows, and kept."""
+
+_MOST_READ: Final = 500_000
+"""Rows of a table that is read whole into the driver when all are asked for."""
 
 _MOST_KEPT: Final = 32
 _MOST_KEPT_KEYS: Final = 20_000
@@ -76,6 +81,7 @@ class PlainFiles:
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
         self._found: dict[tuple[object, ...], pa.Table] = {}
+        self._looked = LookedUp()
         self._domains: dict[tuple[int, str], int | None] = {}
 
     def frame(self, version: int) -> DataFrame | None:
@@ -132,13 +138,20 @@ class PlainFiles:
     def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
-        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else MOST_WHOLE):
+        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else _MOST_READ):
             return None
         size = sum(file.size for file in files) / (self.count(version) or 1)
         if self._foreseen(version, keys) * size > _MOST_FOUND_BYTES:
             return None
         found = self._carried(version, files, columns, keys) if keys else None
-        return self._look_into(files, fields, keys) if found is None else found
+        return self._rows(version, files, fields, keys) if found is None else found
+
+    def _rows(
+        self, version: int, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
+    ) -> pa.Table | None:
+        """Look into the files of a version, but for keys that they were looked into for lately."""
+        place = self._log.generation, version, *(field.name for field in fields)
+        return self._looked.find(place, keys, partial(self._look_into, files, fields))
 
     def _look_into(
         self, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
@@ -165,7 +178,7 @@ class PlainFiles:
             return None
         base = base.extended(version, every, self.count(version) or 0, self._change_of)
         fields = self._fields(version, every)
-        found = self._look_into(base.files, fields, keys) if base is not None and fields is not None else None
+        found = self._rows(base.version, base.files, fields, keys) if base is not None and fields is not None else None
         found = base.carry(found, version, keys) if base is not None and found is not None else None
         self._base = base if found is not None else Base(self._log.generation, version, files)
         return None if found is None else found.select(list(columns))

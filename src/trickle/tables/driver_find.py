@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.tables.compact import MOST_DIGITS, restored, width
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_read import check_calendar, plain_type
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from trickle.tables.compact import Compact
     from trickle.tables.kept_columns import KeptColumns
 
 MOST_FOUND: Final = 1_000_000
@@ -29,6 +32,9 @@ _MOST_FACTS: Final = 2000
 
 _WIDEST: Final = 16
 """Bytes of a value, texts aside."""
+
+_PLACE: Final = 2
+"""Bytes of a place in a list of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +71,67 @@ class Finder:
         if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
             raise NeedsSparkError
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
-        wanted = {name: pl.Series(pl.from_arrow(values)).drop_nulls().unique().sort() for name, values in keys.items()}
+        wanted = {name: _in_order(values) for name, values in keys.items()}
+        if any(values.is_empty() for values in wanted.values()):
+            return schema.empty_table()
         try:
-            found = self._search(facts, names, wanted)
+            kept, read = self._search(facts, names, wanted)
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
-        if sum(rows.height for rows in found) > MOST_FOUND:
+        if sum(rows.height for rows in (*kept, read) if rows is not None) > MOST_FOUND:
             raise NeedsSparkError
-        if len({tuple(rows.dtypes) for rows in found}) == 1:
-            found = [pl.concat(found)]
-        return pa.concat_tables([schema.empty_table(), *(rows.to_arrow().cast(schema) for rows in found)])
+        found = [schema.empty_table()]
+        if kept:
+            rows = pl.concat(kept, how="vertical_relaxed").to_arrow(compat_level=pl.CompatLevel.oldest())
+            held = zip(rows.columns, schema.types, strict=True)
+            found.append(pa.table([restored(values.combine_chunks(), type_) for values, type_ in held], schema=schema))
+        if read is not None:
+            found.append(read.to_arrow().cast(schema))
+        return pa.concat_tables(found)
 
     def _search(
         self, files: Mapping[Path, _Facts], names: Sequence[str], wanted: Mapping[str, pl.Series]
-    ) -> list[pl.DataFrame]:
+    ) -> tuple[list[pl.DataFrame], pl.DataFrame | None]:
+        """Give the rows of files whose columns are kept, as these hold them, and the rows of the others."""
         found, left = [], []
-        columns = dict.fromkeys((*names, *wanted))
         for path, known in files.items():
             kept = None
             if self._columns is not None and wanted:
-                kept = self._columns.get(path, {name: known.sizes[name] for name in columns})
+                kept = self._columns.get(path, {name: known.sizes[name] for name in (*names, *wanted)})
             if kept is None:
                 left.append(path)
             else:
-                found.append(self._matching(path, kept, wanted).select(names))
-        if left:
-            scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
-            for name, values in wanted.items():
-                scan = scan.filter(pl.col(name).is_in(values.implode()))
-            found.append(scan.select(names).head(MOST_FOUND + 1).collect())
-        return found
-
-    def _matching(self, path: Path, kept: pl.DataFrame, wanted: Mapping[str, pl.Series]) -> pl.DataFrame:
-        """Give the rows of kept columns that have the keys: those of one column by its index, if it has one."""
+                found.append(self._matching(path, kept, names, wanted))
+        if not left:
+            return found, None
+        scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
         for name, values in wanted.items():
+            scan = scan.filter(pl.col(name).is_in(values.implode()))
+        return found, scan.select(names).head(MOST_FOUND + 1).collect()
+
+    def _matching(
+        self, path: Path, kept: Mapping[str, Compact], names: Sequence[str], wanted: Mapping[str, pl.Series]
+    ) -> pl.DataFrame:
+        """Give the rows of kept columns that have the keys: those of one column by its index, if it has one."""
+        keys = {name: kept[name].keys(values) for name, values in wanted.items()}
+        places = None
+        for name in wanted:
             index = self._columns.index(path, name) if self._columns is not None else None
-            places = index.places(values.cast(kept[name].dtype, strict=False).drop_nulls()) if index else None
+            places = index.places(keys[name]) if index else None
             if places is not None:
-                kept = kept[places]
-                wanted = {other: keys for other, keys in wanted.items() if other != name}
+                del keys[name]
                 break
-        return kept.filter(*(pl.col(name).is_in(keys.implode()) for name, keys in wanted.items())) if wanted else kept
+        rows = pl.DataFrame([kept[name].numbers for name in dict.fromkeys((*names, *keys))])
+        if places is not None:
+            rows = rows[places]
+        if keys:
+            rows = rows.filter(*(pl.col(name).is_in(values.implode()) for name, values in keys.items()))
+        return pl.DataFrame([kept[name].shown(rows.get_column(name)) for name in names])
+
+
+def _in_order(values: pa.Array) -> pl.Series:
+    """Give values in order, each once, NULL aside."""
+    return pl.Series(pl.from_arrow(pc.drop_null(pc.unique(values)))).sort()
 
 
 def _facts(path: Path) -> _Facts:
@@ -126,5 +152,17 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
         for place in range(group.num_columns):
             chunk = group.column(place)
             name = chunk.path_in_schema  # of a column that is not nested, its name
-            sizes[name] = sizes.get(name, 0) + chunk.total_uncompressed_size + _WIDEST * group.num_rows
+            bytes_ = _width(chunk, metadata.schema.column(place), group.num_rows) * group.num_rows
+            sizes[name] = sizes.get(name, 0) + bytes_
     return sizes
+
+
+def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) -> int:
+    """Give the bytes that a value of a column may take when it is kept."""
+    facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
+    if facts is not None and facts.has_min_max and column.precision <= MOST_DIGITS:
+        found = width(facts.min, facts.max, max(column.scale, 0))
+        if found is not None:
+            return found
+    # Texts that repeat are stored as places in a list, and kept so too.
+    return _PLACE if stored < _PLACE else stored + _WIDEST

@@ -3,7 +3,8 @@
 Law    a column is kept once it is asked for again, if there is room for it
        room is made only of columns that were last asked for before this one was: what is asked for in turn, and is too
        much to be kept, does not drive itself out
-       a kept column is sorted once it was looked into so often that the sort would have paid
+       a kept column is sorted once it was looked into so often that the sort would have paid, as long as half of the room
+       is left: other columns save more
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from trickle.tables.column_index import ColumnIndex, is_indexed
+from trickle.tables.compact import Compact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     Place = tuple[Path, str]
 
-_MOST_BYTES: Final = 1024**3
+_MOST_BYTES: Final = 2 * 1024**3
 _LEAST_SHARE: Final = 16
 """Of the machine's memory no more than this part is taken."""
 
@@ -31,7 +33,7 @@ _MOST_ASKED: Final = 10_000
 """Columns not kept of which it is known when they were last asked for."""
 
 
-_LOOKS: Final = 8
+_LOOKS: Final = 4
 """Looks at every value of a column that take as long as to sort it."""
 
 
@@ -39,10 +41,14 @@ _LOOKS: Final = 8
 class _Kept:
     """A column, when it was last asked for, how often it was looked into, and its index if it has one."""
 
-    values: pl.Series
+    column: Compact
     asked: int
     looks: int = 0
     index: ColumnIndex | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.column.bytes + (0 if self.index is None else self.index.bytes)
 
 
 class KeptColumns:
@@ -59,7 +65,7 @@ class KeptColumns:
         self._asked: dict[Place, int] = {}
         self._lock = Lock()
 
-    def get(self, path: Path, sizes: Mapping[str, int]) -> pl.DataFrame | None:
+    def get(self, path: Path, sizes: Mapping[str, int]) -> dict[str, Compact] | None:
         """Give columns of a file, told by name with the bytes each may take; None if they are not worth keeping yet.
 
         Raises:
@@ -71,13 +77,14 @@ class KeptColumns:
             if missing is None or not self._make_room(sum(sizes[name] for name in missing), self._since(path, missing)):
                 return None
         if missing:
-            read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False)
+            read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False).rechunk()
+            columns = [Compact.of(values) for values in read]
             with self._lock:
-                self._keep(path, read)
+                self._keep(path, columns)
         with self._lock:
-            found = [self._kept.get((path, name)) for name in sizes]
+            found = {name: kept.column for name in sizes if (kept := self._kept.get((path, name))) is not None}
         # Another thread may have needed the room meanwhile.
-        return None if None in found else pl.DataFrame([kept.values for kept in found if kept is not None])
+        return found if len(found) == len(sizes) else None
 
     def index(self, path: Path, name: str) -> ColumnIndex | None:
         """Give the index of a kept column; None if it has none, or is better looked at whole for now."""
@@ -87,12 +94,13 @@ class KeptColumns:
                 return None if kept is None else kept.index
             kept.looks += 1
             is_first, is_due = kept.looks == 1, kept.looks == _LOOKS
-            room = self.most_bytes - self.bytes
-        if not is_indexed(kept.values) or not (is_due or (is_first and kept.values.is_sorted())):
+            numbers = kept.column.numbers
+            is_due = is_due and self.bytes + ColumnIndex.most_bytes(numbers) <= self.most_bytes // 2
+        if not is_indexed(numbers) or not (is_due or (is_first and numbers.is_sorted())):
             return None
-        index = ColumnIndex.of(kept.values)
+        index = ColumnIndex.of(numbers)
         with self._lock:
-            if index.bytes <= room and self._kept.get((path, name)) is kept and kept.index is None:
+            if self._kept.get((path, name)) is kept and kept.index is None:
                 kept.index = index
                 self.bytes += index.bytes
         return index
@@ -121,26 +129,21 @@ class KeptColumns:
         if self.bytes + size <= self.most_bytes:
             return True
         old = sorted((kept.asked, place) for place, kept in self._kept.items() if kept.asked < before)
-        if self.bytes - sum(self._size(place) for _, place in old) + size > self.most_bytes:
+        if self.bytes - sum(self._kept[place].bytes for _, place in old) + size > self.most_bytes:
             return False
         for _, place in old:
             if self.bytes + size <= self.most_bytes:
                 break
-            self.bytes -= self._size(place)
-            del self._kept[place]
+            self.bytes -= self._kept.pop(place).bytes
         return True
 
-    def _keep(self, path: Path, columns: pl.DataFrame) -> None:
-        for values in columns.rechunk():
-            place = path, values.name
+    def _keep(self, path: Path, columns: Sequence[Compact]) -> None:
+        for column in columns:
+            place = path, column.numbers.name
             if place not in self._kept:
-                self._kept[place] = _Kept(values, self._clock)
-                self.bytes += self._size(place)
+                self._kept[place] = _Kept(column, self._clock)
+                self.bytes += column.bytes
             self._asked.pop(place, None)
-
-    def _size(self, place: Place) -> int:
-        kept = self._kept[place]
-        return int(kept.values.estimated_size()) + (kept.index.bytes if kept.index is not None else 0)
 
 
 def _memory() -> int:

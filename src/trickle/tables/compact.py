@@ -1,0 +1,123 @@
+"""Columns in as few bytes as their values need, for those that stay in memory.
+
+Law    restored(of(column)) = column
+How    whole numbers, dates and decimals of up to 18 digits are held as the narrowest whole numbers that all of them fit
+       into, texts that repeat as places in a list of them, others as they are
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+_WIDTHS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
+MOST_DIGITS: Final = 18
+"""Decimals of so many digits are whole numbers of 64 bits."""
+
+_SAMPLE: Final = 2000
+_MOST_KINDS: Final = 500
+_SELDOM: Final = 8
+"""Of texts that are held as places: how many of the first rows may differ, and how often each must repeat in all."""
+
+_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """A column.
+
+    Attributes:
+        numbers: What is held of each value; the value itself if it is of another type.
+        dtype: The column's own type.
+        texts: What the numbers are places in, if the values are texts that repeat.
+    """
+
+    numbers: pl.Series
+    dtype: pl.DataType
+    texts: pl.Series | None = None
+
+    @classmethod
+    def of(cls, column: pl.Series) -> Compact:
+        """Hold a column."""
+        if column.dtype == pl.String and column.head(_SAMPLE).n_unique() <= _MOST_KINDS:
+            coded = column.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
+            if len(coded.dictionary) <= max(len(coded) // _SELDOM, _MOST_KINDS):
+                places = pl.Series(column.name, pl.from_arrow(coded.indices))
+                texts = pl.Series(pl.from_arrow(coded.dictionary))
+                return cls(places.cast(_narrowest(0, len(texts))), column.dtype, texts)
+        if not _is_whole(column.dtype):
+            return cls(column, column.dtype)
+        whole = column.to_physical()
+        low, high = (int(end) if isinstance(end, int) else 0 for end in (whole.min(), whole.max()))
+        return cls(whole.cast(_narrowest(low, high)), column.dtype)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes it takes."""
+        return int(self.numbers.estimated_size() + (0 if self.texts is None else self.texts.estimated_size()))
+
+    def keys(self, values: pl.Series) -> pl.Series:
+        """Give values in order as its numbers in order; those that it has none for are left out."""
+        if self.texts is not None:
+            return self.texts.is_in(values.implode()).arg_true().cast(self.numbers.dtype)
+        held = self.numbers.dtype
+        if values.dtype == self.dtype == held:
+            return values
+        return values.cast(self.dtype, strict=False).to_physical().cast(held, strict=False).drop_nulls()
+
+    def shown(self, numbers: pl.Series) -> pl.Series:
+        """Give some of its numbers as ``restored`` takes them: texts as texts, of whichever list they were."""
+        return numbers if self.texts is None else self.texts[numbers.cast(pl.UInt32)].alias(numbers.name)
+
+
+def restored(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Give numbers back as the values of a type that they were held for."""
+    if pa.types.is_integer(values.type) and pa.types.is_decimal(type_):
+        units = values.cast(pa.int64()).cast(pa.decimal128(38, 0))
+        return units.view(pa.decimal128(38, type_.scale)).cast(type_)
+    if pa.types.is_integer(values.type) and pa.types.is_date32(type_):
+        values = values.cast(pa.int32())
+    return values.cast(type_)
+
+
+def width(low: Any, high: Any, scale: int = 0) -> int | None:
+    """Give the bytes in which values between two are held, None if that cannot be told of their type.
+
+    >>> width(-3, 127), width(1, 60_000_000), width(Decimal("0.00"), Decimal("104949.50"), 2), width("a", "b")
+    (1, 4, 4, None)
+    """
+    least, greatest = _whole(low, scale), _whole(high, scale)
+    return None if least is None or greatest is None else 2 ** _WIDTHS.index(_narrowest(least, greatest))
+
+
+def _whole(value: Any, scale: int) -> int | None:
+    match value:
+        case datetime():
+            return None
+        case int():
+            return value
+        case date():
+            return value.toordinal() - _FIRST_DAY
+        case Decimal():
+            return int(value.scaleb(scale))
+    return None
+
+
+def _is_whole(dtype: pl.DataType) -> bool:
+    if isinstance(dtype, pl.Decimal):
+        return dtype.precision <= MOST_DIGITS
+    return dtype.is_signed_integer() or dtype == pl.Date
+
+
+def _narrowest(low: int, high: int) -> type[pl.DataType]:
+    return next(t for bytes_, t in zip((1, 2, 4, 8), _WIDTHS, strict=True) if _fits(low, high, 8 * bytes_))
+
+
+def _fits(low: int, high: int, bits: int) -> bool:
+    beyond = 1 << (bits - 1)
+    return -beyond <= low and high < beyond
