@@ -57,11 +57,21 @@ def test_only_other_keys_are_searched_for():
     ]
 
 
-def test_rows_without_their_key_are_not_known():
+def test_rows_without_their_key_tell_nothing_of_some_of_their_keys():
     looked, files = LookedUp(), Files(["n"])
 
+    for keys in ([1, 2], [1], [1, 2]):
+        looked.find((), {"k": pa.array(keys)}, files.search)
+
+    assert [keys["k"] for keys in files.searched] == [[1, 2], [1]]
+
+
+def test_the_same_is_not_searched_for_again():
+    looked, files = LookedUp(), Files()
+
     for _ in range(2):
-        looked.find((), {"k": pa.array([1])}, files.search)
+        for keys in ({}, {"k": pa.array([1]), "n": pa.array([1])}):
+            looked.find((), keys, files.search)
 
     assert len(files.searched) == 2
 

@@ -45,11 +45,6 @@ MOST_WHOLE: Final = 50_000
 _MOST_READ: Final = 500_000
 """Rows of a table that is read whole into the driver when all are asked for."""
 
-_MOST_KEPT: Final = 32
-_MOST_KEPT_KEYS: Final = 20_000
-_MOST_KEPT_ROWS: Final = 300_000
-"""Of the rows of a table that were found: how many times, for how many keys and how many rows are kept."""
-
 _MOST_FOUND_BYTES: Final = 256 * 1024**2
 """Of rows to be found, as files hold them."""
 
@@ -80,8 +75,7 @@ class PlainFiles:
         self._finder = Finder(columns)
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
-        self._found: dict[tuple[object, ...], pa.Table] = {}
-        self._looked = LookedUp()
+        self._found, self._looked = LookedUp(), LookedUp()
         self._domains: dict[tuple[int, str], int | None] = {}
 
     def frame(self, version: int) -> DataFrame | None:
@@ -119,21 +113,8 @@ class PlainFiles:
             whole = self.find(version, sorted(every), {})
             if whole is not None:
                 return with_keys(whole, keys).select(list(columns))
-        if sum(map(len, keys.values())) > _MOST_KEPT_KEYS:
-            return self._search(version, columns, keys)
-        place = self._log.generation, version, *columns, *((n, *v.to_pylist()) for n, v in keys.items())
-        known = self._found.pop(place, None)
-        found = self._search(version, columns, keys) if known is None else known
-        if found is not None:
-            self._found[place] = found
-            self._forget()
-        return found
-
-    def _forget(self) -> None:
-        """Keep no more than some of what was found, the latest."""
-        rows = sum(table.num_rows for table in self._found.values())
-        while len(self._found) > 1 and (rows > _MOST_KEPT_ROWS or len(self._found) > _MOST_KEPT):
-            rows -= self._found.pop(next(iter(self._found))).num_rows
+        place = self._log.generation, version, *columns
+        return self._found.find(place, keys, partial(self._search, version, columns))
 
     def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)

@@ -7,7 +7,7 @@ Why    the terms of a change ask for nearly the same keys one after the other, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,11 +29,10 @@ _WORTH: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """The rows of some keys, the values of the column of this name."""
+    """The rows that have some keys, each the values of a column."""
 
     place: Place
-    name: str
-    keys: pa.Array
+    keys: Mapping[str, pa.Array]
     rows: pa.Table
 
 
@@ -46,27 +45,33 @@ class LookedUp:
 
     def find(self, place: Place, keys: Mapping[str, pa.Array], search: Search) -> pa.Table | None:
         """Give the rows with some keys, searching only for those that are not known; None if the search gives none."""
-        if len(keys) != 1:
-            return search(keys)
-        ((name, wanted),) = keys.items()
-        rows = self._with(place, name, wanted, search)
-        if rows is not None and name in rows.column_names:
-            known = [*self._known, _Looked(place, name, wanted, rows)][-_MOST:]
-            while sum(looked.rows.nbytes for looked in known) > _MOST_BYTES:
-                del known[0]
-            self._known = known  # at once: other threads may be looking
+        near = [known for known in self._known if known.place == place and known.keys.keys() == keys.keys()]
+        same = (known for known in near if all(known.keys[name].equals(values) for name, values in keys.items()))
+        known = next(same, None)
+        rows = known.rows if known is not None else _partly(near, keys, search)
+        if rows is not None:
+            others = (looked for looked in self._known if looked is not known)
+            latest = [*others, known or _Looked(place, dict(keys), rows)][-_MOST:]
+            while sum(looked.rows.nbytes for looked in latest) > _MOST_BYTES:
+                del latest[0]
+            self._known = latest  # at once: other threads may be looking
         return rows
 
-    def _with(self, place: Place, name: str, wanted: pa.Array, search: Search) -> pa.Table | None:
-        for known in reversed(self._known):
-            if known.place != place or known.name != name or known.keys.type != wanted.type:
-                continue
-            is_known = pc.is_in(wanted, value_set=known.keys)
-            missing = wanted.filter(pc.invert(is_known))
-            if len(missing) * _WORTH <= len(wanted):
-                rows = with_keys(known.rows, {name: wanted.filter(is_known)})
-                others = search({name: missing}) if len(missing) else None
-                if len(missing) and others is None:
-                    return None
-                return rows if others is None else pa.concat_tables([rows, others])
-        return search({name: wanted})
+
+def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Search) -> pa.Table | None:
+    """Search for the keys of a column that are not known, if the others are known together; else for all."""
+    if len(keys) != 1:
+        return search(keys)
+    ((name, wanted),) = keys.items()
+    for known in reversed(near):
+        if name not in known.rows.column_names or known.keys[name].type != wanted.type:
+            continue
+        is_known = pc.is_in(wanted, value_set=known.keys[name])
+        missing = wanted.filter(pc.invert(is_known))
+        if len(missing) * _WORTH <= len(wanted):
+            rows = with_keys(known.rows, {name: wanted.filter(is_known)})
+            if not len(missing):
+                return rows
+            others = search({name: missing})
+            return None if others is None else pa.concat_tables([rows, others])
+    return search(keys)
