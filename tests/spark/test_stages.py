@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from trickle import StateError, Trickle
+from trickle.model.cost import Estimate
 from trickle.refresh import run
 from trickle.tables.delta_target import DeltaTarget
 
@@ -31,17 +32,27 @@ def folder(spark, name: str) -> Path:
     return Path(location.removeprefix("file:")) / "_trickle"
 
 
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def refresh_killed(table, monkeypatch) -> None:
+    """Refresh, but end when the stages are written and the table is not."""
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as broken:
+        for write in ("apply_bag", "replace_keys"):
+            broken.setattr(DeltaTarget, write, killed)
+        with pytest.raises(Killed):
+            table.refresh()
+
+
 def test_a_refresh_killed_between_stage_and_table_is_made_good(spark, sales, monkeypatch):
     table = sales.create("totals", TOTALS, mode="differential")
     spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as broken:
-        broken.setattr(DeltaTarget, "apply_bag", killed)
-        with pytest.raises(KeyboardInterrupt):
-            table.refresh()
+    refresh_killed(table, monkeypatch)
     assert spark.table("totals").count() == 3
     spark.sql("DELETE FROM sales WHERE customer = 'bob'")
     report = table.refresh()
@@ -49,6 +60,42 @@ def test_a_refresh_killed_between_stage_and_table_is_made_good(spark, sales, mon
     assert report.mode == "differential"
     assert sales.verify("totals")
     assert spark.table("totals").count() == 3
+
+
+def test_a_refresh_in_full_for_its_cost_leaves_the_stages_to_the_next(spark, sales, monkeypatch):
+    by_count = f"SELECT n, count(*) AS customers, max(total) AS most FROM ({TOTALS}) GROUP BY n"
+    tables = [sales.create("totals", TOTALS), sales.create("by_count", by_count)]
+
+    def stage_files() -> set[Path]:
+        return {path for table in tables for path in folder(spark, table.name).rglob("*.parquet")}
+
+    for after in ("next", "killed", "replaced"):
+        spark.sql("INSERT INTO sales VALUES ('eve', 3), ('ann', 1)")
+        before = stage_files()
+        with monkeypatch.context() as dear:
+            dear.setattr(Estimate, "prefers_full", True)
+            reports = [table.refresh() for table in tables]
+        assert {(report.mode, report.reason.code) for report in reports} == {("full", "COST")}
+        assert stage_files() == before
+        assert all(sales.verify(table.name) for table in tables)
+
+        spark.sql("DELETE FROM sales WHERE customer = 'bob'")
+        if after == "killed":
+            for table in tables:
+                refresh_killed(table, monkeypatch)
+            spark.sql("INSERT INTO sales VALUES ('bob', 2)")
+        if after == "replaced":
+            spark.sql("CREATE OR REPLACE TABLE sales USING delta AS SELECT * FROM sales VERSION AS OF 1")
+        reports = [table.refresh() for table in tables]
+        assert {report.mode for report in reports} == {"full" if after == "replaced" else "differential"}
+        assert all(("catch up" in report.steps) == (after != "replaced") for report in reports)
+        assert all(sales.verify(table.name) for table in tables)
+
+        spark.sql("INSERT INTO sales VALUES ('bob', 20)")
+        reports = [table.refresh() for table in tables]
+        assert {report.mode for report in reports} == {"differential"}
+        assert not any("catch up" in report.steps for report in reports)
+        assert all(sales.verify(table.name) for table in tables)
 
 
 def test_lost_state_is_built_anew_and_said(spark, sales):

@@ -30,7 +30,9 @@ class History:
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, r, strict=True)) for r in self.versions[version]], SCHEMA)
         return table.filter(pa.compute.is_in(table["k"], value_set=keys)).select(columns)
 
-    def change(self, since, upto, columns):
+    def change(self, since, upto, columns, most):
+        if len(self.versions[since]) + len(self.versions[upto]) > most:
+            return None
         self.read.append((since, upto, tuple(columns)))
         places = [SCHEMA.names.index(c) for c in columns]
         signed = [(*(r[p] for p in places), w) for v, w in ((since, -1), (upto, 1)) for r in self.versions[v]]
@@ -83,6 +85,8 @@ def test_more_columns_are_read_anew(history):
 def test_a_base_is_given_up_for_changes_that_are_large_or_not_to_be_had(history):
     assert Base(0, 0, ()).extended(3, ["k"], 20 * 10, history.change) is not None
     assert Base(0, 0, ()).extended(3, ["k"], 20 * 10 - 1, history.change) is None
+    assert len(history.read) == 1
+    assert Base(0, 0, ()).extended(3, ["k"], 20 * 10 - 1, lambda *asked: history.change(*asked[:3], MANY)) is None
     assert Base(0, 0, ()).extended(3, ["k"], MANY, lambda *_: None) is None
 
 

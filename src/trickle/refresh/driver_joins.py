@@ -15,7 +15,7 @@ from trickle.refresh.driver_values import NotHereError, Values, column_name, run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_PAIRS: Final = 5_000_000
+MOST_PAIRS: Final = 20_000_000
 """A join that gives more pairs than this is left to the cluster."""
 
 _LEFT, _RIGHT = "left_row", "right_row"

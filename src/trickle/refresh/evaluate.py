@@ -41,7 +41,7 @@ _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 """Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
 
-_MOST_LOOKED_UP: Final = 3_000_000
+_MOST_LOOKED_UP: Final = 10_000_000
 """Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
 
 

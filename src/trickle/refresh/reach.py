@@ -33,7 +33,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild, walk
 
-MOST_KEYS: Final = 500_000
+MOST_KEYS: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +16,7 @@ from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
-from trickle.model.cost import DRIVER_ROWS, Costs, Estimate, was_wrong
+from trickle.model.cost import DRIVER_ROWS, Change, Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
 from trickle.model.reason import Reason
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
-    from trickle.compile.program import ChangePlan
+    from trickle.compile.program import ChangePlan, Program
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import Applied, SourceTable, Span, StageStore, TargetState, TargetTable
@@ -48,6 +48,9 @@ _BYTES_A_ROW: Final = 30
 """Taken for the size of a changed row where the log does not count them."""
 
 _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
+
+_CATCH_UP: Final = "catch up"
+"""The step that brings stages to where the table stands, after a refresh that went without them."""
 
 
 @dataclass(slots=True)
@@ -92,10 +95,11 @@ class Refresh:
     stages: StageStore | None = None
     watch: Stopwatch = field(default_factory=Stopwatch)
     sources: dict[str, SourceTable] = field(default_factory=dict)
+    spans: dict[str, Span] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     costs: Costs | None = None
     estimate: Estimate | None = None
-    rows: int = 0
+    change: Change = field(default_factory=lambda: Change.of([]))
 
     def __post_init__(self) -> None:
         """Begin with the sources; stages join them as they are refreshed."""
@@ -127,23 +131,25 @@ class Refresh:
         reason = self._why_full(state, record, full=full)
         if reason is None and record is not None and all(record.frontier.get(n) == v for n, v in aim.items()):
             return self._report("no_data", None, None, record, state.version)
-        if reason is None and record is not None and goal is None and self.mode == "auto":
-            reason = self._why_cheaper(record, aim)
-        rebuilt = self._refresh_stages(aim, record, full=full or (reason is not None and reason.code == codes.COST))
         if reason is None and record is not None:
-            reason = rebuilt
+            spans = self._spans(self.prepared.sources, record, aim)
+            self.costs = self.costs or record.costs
+            self.change = Change.of((n, _rows_of(s)) for n, s in spans.items())
+            reason = self._why_broken(spans)
+            if reason is None and goal is None and self.mode == "auto":
+                reason = self._why_cheaper(record, self.costs)
+        if reason is not None and reason.code == codes.COST:
+            # To fill the stages too may take as long again: they wait until a refresh needs them.
+            return self._full(state, aim, reason)
+        if reason is None and record is not None:
+            record = self._caught_up(record)
+        rebuilt = self._refresh_stages(aim, record, full=full)
+        if reason is None and record is not None:
+            spans = self._spans(self.prepared.program.used, record, aim)
+            reason = rebuilt or self._why_broken(spans)
         if reason is not None or record is None:
             first = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
             return self._full(state, aim, reason or first)
-        with self.watch.step("classify"):
-            moved = [n for n in self.prepared.program.used if record.frontier[n] != aim[n]]
-            spans = {n: self._span(n, record.frontier[n], aim[n]) for n in moved}
-        broken = next((s.broken for s in spans.values() if s.broken is not None), None)
-        if broken is not None:
-            if self.mode == "differential":
-                hint = broken.hint or "Call refresh(full=True) once; refreshes after it are differential again."
-                raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
-            return self._full(state, aim, broken)
         try:
             report = self._differential(state, record, aim, spans)
         except StateError as error:
@@ -158,33 +164,60 @@ class Refresh:
 
     # -- stages
 
+    def _is_behind(self, record: RefreshRecord) -> bool:
+        """Tell whether the last refresh went without some stage."""
+        return any(p.stage is not None and p.stage.name not in record.frontier for p in self.prepared.stages)
+
+    def _caught_up(self, record: RefreshRecord) -> RefreshRecord:
+        """Bring the stages that the last refresh went without to its frontier; they go on from there."""
+        if not self._is_behind(record):
+            return record
+        frontier = dict(record.frontier)
+        for program in self.prepared.stages:
+            name, stage = self._open_stage(program, frontier)
+            if name not in frontier:
+                with self.watch.step(_CATCH_UP):
+                    stage.watch = Stopwatch()
+                    self._run_stage(name, stage, frontier, full=True)
+        return record.model_copy(update={"frontier": frontier})
+
     def _refresh_stages(
         self, goal: dict[str, SourceVersion], record: RefreshRecord | None, *, full: bool
     ) -> Reason | None:
         """Refresh what the table stands on, and add the stages' versions to the goal; tells why one was recomputed."""
         rebuilt = None
         for program in self.prepared.stages:
-            if self.stages is None or program.stage is None:
-                message = "a plan with stages needs a place for them"
-                raise AssertionError(message)
-            name = program.stage.name
-            with self.watch.step("look"):
-                rows = partial(Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame, program.plan)
-                target, self.sources[name] = self.stages.open(name, rows)
-                lost = record is not None and target.state().record is None
+            name, stage = self._open_stage(program, goal)
+            is_behind = record is not None and name not in record.frontier
+            lost = record is not None and not is_behind and stage.target.state().record is None
             if lost and self.mode == "differential":
                 text = f"stream table '{self.target.name}': {_LOST_STATE.text}."
                 raise StateError(_LOST_STATE.code, text, hint="Call refresh(full=True) once.")
-            unit = self.prepared.of_stage(program, self.sources)
-            stage = Refresh(self.jvm, unit, target, self.mode, watch=self.watch)
-            report = stage.run(full=full, goal={n: goal[n] for n in program.used})
+            report = self._run_stage(name, stage, goal, full=full or is_behind)
             if report.mode == "full":
                 rebuilt = rebuilt or (_LOST_STATE if lost else report.reason)
-                if report.rows_inserted > MOST_STAGE_ROWS:
-                    raise StageTooBigError(name)
             self.changed.update(stage.changed)
-            goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
         return rebuilt
+
+    def _open_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> tuple[str, Refresh]:
+        """Give a stage's name and its refresh, with its table made if there is none."""
+        if self.stages is None or program.stage is None:
+            message = "a plan with stages needs a place for them"
+            raise AssertionError(message)
+        name = program.stage.name
+        with self.watch.step("look"):
+            rows = partial(Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame, program.plan)
+            target, self.sources[name] = self.stages.open(name, rows)
+        unit = self.prepared.of_stage(program, self.sources)
+        return name, Refresh(self.jvm, unit, target, self.mode, watch=self.watch)
+
+    def _run_stage(self, name: str, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool) -> RefreshReport:
+        """Refresh a stage and add its version to the goal."""
+        report = stage.run(full=full, goal={n: goal[n] for n in stage.prepared.program.used})
+        if report.mode == "full" and report.rows_inserted > MOST_STAGE_ROWS:
+            raise StageTooBigError(name)
+        goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
+        return report
 
     # -- choosing
 
@@ -237,42 +270,51 @@ class Refresh:
             return Reason(codes.DEFINITION_CHANGED, "a view in the query was redefined since the last refresh")
         if {n for n in record.frontier if not is_stage(n)} != {n for n in self.prepared.sources if not is_stage(n)}:
             return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")
-        if any(is_stage(n) and n not in record.frontier for n in self.prepared.program.used):
+        if any(is_stage(n) and n not in record.frontier for n in self.prepared.sources):
             return _LOST_STATE
         return None
 
-    def _why_cheaper(self, record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> Reason | None:
+    def _why_broken(self, spans: Mapping[str, Span]) -> Reason | None:
+        """Tell why a source's change cannot be known, None if all can; not to know is an error in mode ``differential``."""
+        broken = next((s.broken for s in spans.values() if s.broken is not None), None)
+        if broken is not None and self.mode == "differential":
+            hint = broken.hint or "Call refresh(full=True) once; refreshes after it are differential again."
+            raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
+        return broken
+
+    def _why_cheaper(self, record: RefreshRecord, costs: Costs) -> Reason | None:
         """Tell why recomputing is the cheaper way, None if it is not thought to be."""
-        with self.watch.step("classify"):
-            moved = [n for n in self.prepared.sources if record.frontier[n] != goal[n]]
-            spans = [self._span(n, record.frontier[n], goal[n]) for n in moved]
-        if any(s.broken for s in spans):
-            return None
-        self.rows = sum(s.bytes // _BYTES_A_ROW if s.rows is None else s.rows for s in spans)
-        if self.costs is None:
-            self.costs = record.costs
-        self.estimate = self.costs.estimate(self.rows)
+        self.estimate = costs.estimate(self.change, is_behind=self._is_behind(record))
         if not self.estimate.prefers_full:
             return None
         text = (
-            f"{self.rows} changed rows are thought to take {self.estimate.differential:.1f} s, "
+            f"{self.change.rows} changed rows are thought to take {self.estimate.differential:.1f} s, "
             f"a full refresh {self.estimate.full or 0:.1f} s"
         )
         return Reason(codes.COST, text)
 
     def _learn(self, report: RefreshReport) -> None:
-        """Remember what it cost, for the next choice."""
+        """Remember what it cost, for the next choice; what a refresh before it had left to do is not its own cost."""
         costs = self.costs or Costs()
+        seconds = report.seconds - report.steps.get(_CATCH_UP, 0.0)
         if report.mode == "full":
             chosen = report.reason is not None and report.reason.code == codes.COST
-            self.costs = costs.after_full(report.seconds, chosen=chosen)
+            self.costs = costs.after_full(seconds, self.change if chosen else None)
             foreseen = self.estimate and self.estimate.full
         else:
-            self.costs = costs.after_differential(report.seconds, self.rows)
+            self.costs = costs.after_differential(seconds, self.change)
             foreseen = self.estimate and self.estimate.differential
-        if foreseen and was_wrong(foreseen, report.seconds):
+        if foreseen and was_wrong(foreseen, seconds):
             text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
-            logger.info(text, report.table, report.mode, report.seconds, foreseen)
+            logger.info(text, report.table, report.mode, seconds, foreseen)
+
+    def _spans(self, names: Iterable[str], record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> dict[str, Span]:
+        """Tell from the logs what happened since the last refresh; what stands still is left out."""
+        with self.watch.step("classify"):
+            for name in names:
+                if name not in self.spans and record.frontier[name] != goal[name]:
+                    self.spans[name] = self._span(name, record.frontier[name], goal[name])
+        return {name: self.spans[name] for name in names if name in self.spans}
 
     def _span(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
         from trickle.tables.contract import Span as SourceSpan
@@ -300,6 +342,8 @@ class Refresh:
         if self.prepared.obstacles:
             return Rows(self.jvm.frame(self.prepared.analysed))
         program, evaluation = self.prepared.program, Evaluation(self.jvm, self._snapshots(goal, goal), {})
+        if not goal.keys() >= program.used.keys():
+            return Rows(evaluation.frame(program.whole))
         if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
             # What stands on small stages alone needs no Spark job.
             here = replace(evaluation, find=partial(self._find, goal, goal), at_hand=True).computed_here(program.plan)
@@ -492,6 +536,10 @@ class Refresh:
         if mode != "no_data":
             self._learn(report)
         return report
+
+
+def _rows_of(span: Span) -> int:
+    return span.bytes // _BYTES_A_ROW if span.rows is None else span.rows
 
 
 def _column_of(plan: Plan, source: str, name: str) -> Column:

@@ -23,8 +23,9 @@ from trickle.tables.driver_read import net
 if TYPE_CHECKING:
     from trickle.tables.delta_log import FileAction
 
-ChangeOf = Callable[[int, int, Sequence[str]], "pa.Table | None"]
-"""Gives the change between two versions, its weights the last column; None if it is not cheap to have."""
+ChangeOf = Callable[[int, int, Sequence[str], int], "pa.Table | None"]
+"""Gives the change between two versions, its weights the last column; None if it has more rows than a bound, or is not
+cheap to have."""
 
 _MOST_SHARE: Final = 20
 """Changes of more than this part of a table's rows are not carried: looking through them costs what decoding does."""
@@ -63,15 +64,15 @@ class Base:
         if len(ends) > _MOST_STEPS:
             return None
         changes: dict[tuple[int, int], pa.Table] = {}
+        room = min(rows // _MOST_SHARE, _MOST_ROWS)
         for step in pairwise(ends):
             change = known.get(step)
             if change is None:
-                change = change_of(*step, every)
-            if change is None:
+                change = change_of(*step, every, room)
+            if change is None or change.num_rows > room:
                 return None
+            room -= change.num_rows
             changes[step] = change
-        if sum(change.num_rows for change in changes.values()) > min(rows // _MOST_SHARE, _MOST_ROWS):
-            return None
         return Base(self.generation, self.version, self.files, every, changes)
 
     def carry(self, found: pa.Table, version: int, keys: Mapping[str, pa.Array]) -> pa.Table | None:

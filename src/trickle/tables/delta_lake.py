@@ -155,10 +155,13 @@ class DeltaSource:
         except NeedsSparkError:
             return None
 
-    def _cheap_change(self, since: int, upto: int, columns: Sequence[str]) -> pa.Table | None:
-        """Give a change that is told by change files and files that came; None if rewritten files would have to be read."""
+    def _cheap_change(self, since: int, upto: int, columns: Sequence[str], most: int) -> pa.Table | None:
+        """Give a change that is told by change files and files that came.
+
+        None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
+        """
         span = self.classify(since, upto, columns)
-        if span.broken is not None or span.rows is None:
+        if span.broken is not None or span.rows is None or span.rows > most:
             return None
         plan = self._plan(span)
         return None if plan.removed or plan.remasked else self.small_changes(span, columns)

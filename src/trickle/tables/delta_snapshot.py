@@ -45,7 +45,7 @@ MOST_WHOLE: Final = 50_000
 _MOST_READ: Final = 500_000
 """Rows of a table that is read whole into the driver when all are asked for."""
 
-_MOST_FOUND_BYTES: Final = 256 * 1024**2
+_MOST_FOUND_BYTES: Final = 512 * 1024**2
 """Of rows to be found, as files hold them."""
 
 _KEPT_LISTS: Final = 3

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trickle.tables.compact import Compact
     from trickle.tables.kept_columns import KeptColumns
 
-MOST_FOUND: Final = 1_000_000
+MOST_FOUND: Final = 5_000_000
 
 _MOST_FACTS: Final = 2000
 """Files of which more is known than asked for."""

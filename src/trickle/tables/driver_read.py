@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.model.cost import DRIVER_ROWS
 from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_fit import NeedsSparkError, is_readable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 
 MOST_BYTES: Final = 256 * 1024 * 1024
-MOST_ROWS: Final = 1_000_000
 _MOST_ROWS_READ: Final = 20_000_000
 """Rows of the files together: a small change may lie in big files, but netting them takes its time too."""
 
@@ -43,7 +43,7 @@ _CAME: Final = pa.array(["insert", "update_postimage"])
 
 def is_small(span: Span) -> bool:
     """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
-    return span.broken is None and span.bytes <= MOST_BYTES and (span.rows is None or span.rows <= MOST_ROWS)
+    return span.broken is None and span.bytes <= MOST_BYTES and (span.rows is None or span.rows <= DRIVER_ROWS)
 
 
 def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequence[str], vector: Vector) -> pa.Table:
@@ -72,7 +72,7 @@ def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequ
             raise NeedsSparkError
         rows = read_file(path, loose, partition=_partition(file, partitions), feed=sign is None)
         total += rows.num_rows
-        if total > (_MOST_ROWS_READ if span.rows is not None else MOST_ROWS):
+        if total > (_MOST_ROWS_READ if span.rows is not None else DRIVER_ROWS):
             raise NeedsSparkError
         if sign is None:
             signs = pc.if_else(pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME), 1, -1)
