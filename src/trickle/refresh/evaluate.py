@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -28,7 +29,6 @@ from trickle.refresh.reach import Keys, Reach, Wanted
 from trickle.tables.delta_jvm import DeltaHandle
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.expr import Column, Expr, Opaque
@@ -40,6 +40,9 @@ Find = Callable[[Scan, Mapping[str, "pa.Array"]], "pa.Table | None"]
 _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 """Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
+
+_MUCH: Final = 100_000
+"""Rows whose memory Arrow is told to give back; of fewer it is soon used again."""
 
 _MOST_LOOKED_UP: Final = 10_000_000
 """Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
@@ -269,10 +272,16 @@ class Evaluation:
         return collect(self.jvm, frame)
 
     def release(self) -> None:
-        """Give the cluster's memory back."""
+        """Give the memory back, the cluster's and the driver's: what refers to itself would wait for the next collection."""
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+        is_much = self._rows_found + sum(rows.count for rows in self.changes.values()) > _MUCH
+        self.changes, self.find = {}, None
+        self._wholes.clear()
+        self._shared.clear()
+        if is_much:
+            pa.default_memory_pool().release_unused()
 
     def _leaf(self, node: Plan) -> DataFrame:
         if isinstance(node, Scan) and node.at != "change":
