@@ -304,9 +304,9 @@ class Refresh:
         else:
             self.costs = costs.after_differential(seconds, self.change)
             foreseen = self.estimate and self.estimate.differential
-        if foreseen and was_wrong(foreseen, seconds):
+        if foreseen and was_wrong(foreseen, report.seconds):
             text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
-            logger.info(text, report.table, report.mode, seconds, foreseen)
+            logger.info(text, report.table, report.mode, report.seconds, foreseen)
 
     def _spans(self, names: Iterable[str], record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> dict[str, Span]:
         """Tell from the logs what happened since the last refresh; what stands still is left out."""
