@@ -61,9 +61,7 @@ def test_driver_computes_what_a_plan_means(plan, database):
 @given(plan=plans(), database=databases(), stages=st.booleans())
 def test_driver_computes_what_a_change_plan_means(plan, database, stages):
     if stages:
-        derived = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"}).derive(
-            frozenset(SOURCES), frozenset()
-        )
+        derived = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"}).derive(frozenset(SOURCES))
         change = derived.change
     else:
         change = Derive(frozenset(SOURCES), CHANGE_RULES).change(plan)

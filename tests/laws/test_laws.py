@@ -220,7 +220,7 @@ def test_old_result_plus_change_is_new_result(plan, database):
 def test_passes_keep_the_meaning_of_a_change_plan(plan, database):
     program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
 
-    change = program.derive(frozenset(SOURCES), frozenset()).change
+    change = program.derive(frozenset(SOURCES)).change
 
     assert plus(evaluate(at_old(plan), database), evaluate(change, database)) == evaluate(plan, database)
 
@@ -231,7 +231,7 @@ def test_replaced_keys_give_the_new_result(plan, database):
     program = compile_plan(plan, frozenset({"narrow_scans", "stages"}))
     if program.keyed is None:
         return
-    derived = program.derive(frozenset(SOURCES), frozenset())
+    derived = program.derive(frozenset(SOURCES))
     places = [program.plan.columns.index(c) for c in program.keyed.keys]
     touched = set(evaluate(derived.keys, database))
     if not program.keyed.aggregate.keys:
@@ -287,7 +287,7 @@ def test_stages_added_up_give_the_new_result(plan, database):
     program = compile_plan(plan, frozenset({"narrow_scans", "replace_keys", "stored_top"}))
     database = dict(database)
     for part in (*program.stages, program):
-        derived = part.derive(frozenset(part.used), frozenset())
+        derived = part.derive(frozenset(part.used))
         old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
         if derived.delta is not None:
             assert accumulated(part.stage.sums, old, evaluate(derived.delta, database)) == new
@@ -314,7 +314,7 @@ def test_a_merged_state_is_the_new_state(data, database):
     outputs = (*keys, *values)
     plan = Aggregate(tuple(k.expr for k in keys), outputs, child, _sums(keys, values, is_double=True))
     for part in compile_plan(plan, frozenset({"narrow_scans"})).stages:
-        derived = part.derive(frozenset(part.used), frozenset())
+        derived = part.derive(frozenset(part.used))
         if derived.broken is not None:
             check_merge(part, derived, database)
 
@@ -341,12 +341,12 @@ def test_a_row_that_comes_and_goes_in_one_change_is_not_the_greatest():
         database[name, "old"], database[name, "new"] = old[name], new[name]
         database[name, "change"] = change_between(old[name], new[name])
 
-    check_merge(state, state.derive(frozenset(old), frozenset()), database)
+    check_merge(state, state.derive(frozenset(old)), database)
 
 
 def test_a_state_without_the_rows_that_go_is_broken():
     state = greatest_of(scan("r"))
-    derived = state.derive(frozenset("r"), frozenset())
+    derived = state.derive(frozenset("r"))
     database = {("r", "old"): Counter({(1, 2): 1}), ("r", "new"): Counter(), ("r", "change"): Counter({(1, 2, -1): 1})}
 
     stored = evaluate(at_old(state.plan), database)
@@ -359,7 +359,7 @@ def test_a_state_without_the_rows_that_go_is_broken():
 @given(plan=plans(depth=2), limit=st.integers(0, 3), database=databases())
 def test_a_top_of_stored_rows_and_change_is_the_new_top(plan, limit, database):
     top = TopK(tuple(Col(c) for c in plan.columns), limit, 0, plan)
-    derived = compile_plan(top, frozenset({"narrow_scans", "stages"})).derive(frozenset(SOURCES), frozenset())
+    derived = compile_plan(top, frozenset({"narrow_scans", "stages"})).derive(frozenset(SOURCES))
     old, new = evaluate(at_old(top), database), evaluate(top, database)
     database = {**database, (SELF, "new"): old}
 
@@ -372,7 +372,7 @@ def test_a_top_of_stored_rows_and_change_is_the_new_top(plan, limit, database):
 @given(plan=plans(), database=databases())
 def test_ranges_of_keys_keep_the_meaning_of_a_change_plan(plan, database):
     program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
-    change = program.derive(frozenset(SOURCES), frozenset()).change
+    change = program.derive(frozenset(SOURCES)).change
 
     assert evaluate(narrow(change, keys_in(database)), database) == evaluate(change, database)
 
@@ -381,7 +381,7 @@ def test_ranges_of_keys_keep_the_meaning_of_a_change_plan(plan, database):
 @given(plan=plans(), database=databases())
 def test_rows_looked_up_by_keys_keep_the_meaning_of_a_change_plan(plan, database):
     program = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"})
-    change = program.derive(frozenset(SOURCES), frozenset()).change
+    change = program.derive(frozenset(SOURCES)).change
     names = (f"found{n}" for n in count())
 
     def found(table: Scan, wanted: Mapping[int, Keys]) -> Plan:

@@ -106,22 +106,21 @@ class Program:
     stages: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
     partners: Partners = lambda _source, _column: 1.0
-    _derived: dict[tuple[frozenset[str], frozenset[str]], ChangePlan] = field(default_factory=dict)
+    _derived: dict[frozenset[str], ChangePlan] = field(default_factory=dict)
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:
         """The columns read of each source and stage; a source read twice counts both."""
         return columns_read(self.plan)
 
-    def derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
+    def derive(self, changed: frozenset[str]) -> ChangePlan:
         """Give the change plan for a set of changed sources; derived once."""
-        key = (changed, inserts_only)
-        if key not in self._derived:
-            self._derived[key] = self._derive(changed, inserts_only)
-        return self._derived[key]
+        if changed not in self._derived:
+            self._derived[changed] = self._derive(changed)
+        return self._derived[changed]
 
-    def _derive(self, changed: frozenset[str], inserts_only: frozenset[str]) -> ChangePlan:
-        of = Derive(changed, CHANGE_RULES, inserts_only=inserts_only, often_read=often_read(self.plan))
+    def _derive(self, changed: frozenset[str]) -> ChangePlan:
+        of = Derive(changed, CHANGE_RULES, often_read=often_read(self.plan))
         if self.stage is not None and self.stage.sums is not None and self.stage.child is not None:
             return self._derive_state(self.stage.sums, self.stage.child, of)
         if self.keyed is None and "stored_top" not in self.disable and is_whole(self.plan):

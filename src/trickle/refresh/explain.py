@@ -91,7 +91,7 @@ def _keys(source: SourceTable) -> list[str]:
 
 def _changes(program: Program) -> list[str]:
     """Show the change plan when everything that is read changed, and how its result is applied."""
-    change = program.derive(frozenset(program.used), frozenset())
+    change = program.derive(frozenset(program.used))
     head = "Change plan when every source changed; applied"
     if change.delta is not None:
         return ["", f"{head} by adding it to the state", render(change.delta, indent=1)]

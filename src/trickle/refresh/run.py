@@ -388,10 +388,9 @@ class Refresh:
         try:
             applied = None
             if touched:
-                only_in = frozenset(n for n in touched if live[n].kind == "append")
                 with self.watch.step("derive"):
                     program.partners = partial(self._partners, goal)
-                    plan = program.derive(touched, only_in)
+                    plan = program.derive(touched)
                 applied = self._apply(evaluation, plan, new, state)
             if applied is None:
                 with self.watch.step("commit"):

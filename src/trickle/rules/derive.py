@@ -59,7 +59,6 @@ class Derive:
 
     Attributes:
         changed: The sources that changed; all others are the same at both frontiers.
-        inserts_only: Sources whose change holds no deletion.
         loops: Recursion ids whose reference stands for a change (while the step of a recursion is derived).
     """
 
@@ -68,14 +67,12 @@ class Derive:
         changed: frozenset[str],
         rules: Mapping[type[Plan], Rule],
         *,
-        inserts_only: frozenset[str] = frozenset(),
         loops: frozenset[int] = frozenset(),
         often_read: frozenset[int] = frozenset(),
     ) -> None:
         """Start a derivation; ``often_read`` are the identities of plans that are read in several places."""
         self._often_read = often_read
         self.changed = changed
-        self.inserts_only = inserts_only
         self.loops = loops
         self._rules = rules
         # Memos go by identity; `_alive` keeps every plan asked about, so that no later one is given its id.
