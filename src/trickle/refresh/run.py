@@ -1,11 +1,9 @@
-"""One refresh: look at the sources, choose the mode, compute, commit. The only place where a refresh writes."""
+"""One refresh: look at the sources, choose the mode, compute, commit. With ``apply`` the only place where a refresh writes."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -21,9 +19,11 @@ from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
+from trickle.refresh.apply import Application
 from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
 from trickle.refresh.record import new_record, read_record
+from trickle.refresh.stopwatch import Stopwatch
 from trickle.rules.derive import net
 from trickle.tables.arrow_rows import with_keys
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
-    from trickle.compile.program import ChangePlan, Program
+    from trickle.compile.program import Program
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import Applied, SourceTable, Span, StageStore, TargetState, TargetTable
@@ -51,28 +51,6 @@ _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was n
 
 _CATCH_UP: Final = "catch up"
 """The step that brings stages to where the table stands, after a refresh that went without them."""
-
-
-@dataclass(slots=True)
-class Stopwatch:
-    """Seconds of each step, in order."""
-
-    started: float = field(default_factory=time.perf_counter)
-    steps: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Time a step; the same name twice adds up."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.steps[name] = self.steps.get(name, 0.0) + time.perf_counter() - begun
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.started
 
 
 class StageTooBigError(Exception):
@@ -391,7 +369,8 @@ class Refresh:
                 with self.watch.step("derive"):
                     program.partners = partial(self._partners, goal)
                     plan = program.derive(touched)
-                applied = self._apply(evaluation, plan, new, state)
+                change = Application(evaluation, self.prepared, self.target, self.watch)
+                applied = change.apply(plan, new.model_dump_json(), state)
             if applied is None:
                 with self.watch.step("commit"):
                     applied = self.target.touch(new.model_dump_json(), state)
@@ -413,63 +392,6 @@ class Refresh:
         rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
         return rows
-
-    def _apply(
-        self, evaluation: Evaluation, plan: ChangePlan, record: RefreshRecord, state: TargetState
-    ) -> Applied | None:
-        """Compute and commit; None if nothing of it reaches the table."""
-        text = record.model_dump_json()
-        if plan.delta is not None:
-            return self._add(evaluation, plan.delta, text, state)
-        if plan.keys is not None and plan.rows is not None:
-            return self._replace(evaluation, plan.keys, plan.rows, plan.broken, text, state)
-        if plan.change is None:
-            message = "a change plan adds to a state, replaces keys, or has a change"
-            raise AssertionError(message)
-        with self.watch.step("compute"):
-            rows = evaluation.rows(self._quickest(evaluation, plan.change, plan))
-        if rows is None or not rows.count:
-            return None
-        with self.watch.step("commit"):
-            return self.target.apply_bag(rows.named(self.prepared.names), text, state)
-
-    def _add(self, evaluation: Evaluation, plan: Plan, record: str, state: TargetState) -> Applied | None:
-        stage = self.prepared.program.stage
-        if stage is None or stage.sums is None:
-            message = "only the state of an additive aggregate is added to"
-            raise AssertionError(message)
-        with self.watch.step("compute"):
-            delta = evaluation.rows(plan)
-        if delta is None or not delta.count:
-            return None
-        keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
-        with self.watch.step("commit"):
-            return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
-
-    def _replace(
-        self, evaluation: Evaluation, touched: Plan, new: Plan, broken: Plan | None, record: str, state: TargetState
-    ) -> Applied | None:
-        keyed = self.prepared.program.keyed
-        if keyed is None:
-            message = "rows without a key cannot be replaced"
-            raise AssertionError(message)
-        with self.watch.step("compute"):
-            keys = evaluation.rows(touched)
-            if keys is None or not keys.count:
-                return None
-            if broken is not None and (wrong := evaluation.rows(broken)) is not None and wrong.count:
-                text = f"stream table '{self.target.name}': its state does not fit the changes of its sources."
-                raise StateError(codes.STATE_MISMATCH, text, hint="Call refresh(full=True) once.")
-            rows = evaluation.rows(new) or Rows(evaluation.frame(self.prepared.program.plan).limit(0), 0)
-        names = tuple(self._names()[c.id] for c in keyed.keys)
-        with self.watch.step("commit"):
-            return self.target.replace_keys(rows.named(self.prepared.names), keys.named(names), names, record, state)
-
-    def _quickest(self, evaluation: Evaluation, change: Plan, plan: ChangePlan) -> Plan:
-        if plan.quick is None or plan.unless is None:
-            return change
-        against = evaluation.rows(plan.unless)
-        return change if against is not None and against.count else plan.quick
 
     def _snapshots(
         self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]
@@ -505,9 +427,6 @@ class Refresh:
         source, version = self.sources[name], goal[name].version
         rows, values = source.rows(version), source.domain(version, column)
         return 1.0 if not rows or not values else max(rows / values, 1.0)
-
-    def _names(self) -> dict[int, str]:
-        return {c.id: n for c, n in zip(self.prepared.program.plan.columns, self.prepared.names, strict=True)}
 
     # -- telling
 
