@@ -16,7 +16,7 @@ from bench.report import console_tables, write_report
 from bench.session import Session, session
 from bench.show import console
 from bench.tpch import Choice, Pattern, TwinMode, run_tpch
-from trickle.compile.program import OPTIMISATIONS
+from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
 PARTS = ("tpch", "cost", "micro", "growth")

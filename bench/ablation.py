@@ -9,7 +9,7 @@ from bench.results import DIFFERENTIAL
 from bench.sources import tpch_sources
 from bench.tpch import mutation
 from trickle import Trickle
-from trickle.compile.program import OPTIMISATIONS
+from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from trickle.errors import (
     TrickleError,
     UnknownTableError,
 )
+from trickle.model.options import Options
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.session import local_session
@@ -29,6 +30,7 @@ __all__ = [
     "ConflictError",
     "DefinitionError",
     "NotDifferentiableError",
+    "Options",
     "Reason",
     "RefreshReport",
     "SessionError",

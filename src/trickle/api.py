@@ -12,12 +12,12 @@ from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import Frontend, Views
 from trickle.catalyst.jvm import Jvm
-from trickle.compile.program import OPTIMISATIONS
 from trickle.compile.stages import is_stage
 from trickle.declare import Columns, References, declare_keys
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, Definition
 from trickle.model.names import split_name
+from trickle.model.options import DEFAULT, Options, with_disabled
 from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
@@ -89,10 +89,6 @@ class StreamTable:
         return f"StreamTable({self.name!r}, mode={self.mode!r})"
 
 
-_ATTEMPTS = 3
-"""A refresh that lost to another starts anew from where that one ended, and mostly finds nothing to do."""
-
-
 @dataclass(slots=True)
 class _Open:
     """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log."""
@@ -113,26 +109,26 @@ class Trickle:
 
     Args:
         spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
-        disable: Names of optimisations to switch off; results are the same without them.
+        disable: Names of optimisations to switch off, besides those that ``options`` names; results are the same.
+        options: Limits and switches.
     """
 
-    def __init__(self, spark: SparkSession, *, disable: Collection[str] = ()) -> None:
+    def __init__(self, spark: SparkSession, *, disable: Collection[str] = (), options: Options = DEFAULT) -> None:
         """Bind to a session.
 
         Raises:
             SessionError: The session is a Connect one, is stopped, or has no Delta Lake.
         """
         check_session(spark)
-        if unknown := set(disable) - OPTIMISATIONS:
-            text = f"there is no optimisation named {', '.join(sorted(unknown))}."
-            raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known are {', '.join(sorted(OPTIMISATIONS))}.")
+        options = with_disabled(options, disable)
         self.spark = spark
-        self.disable = frozenset(disable)
+        self.options = options
+        self.disable = options.disable
         self._jvm = Jvm(spark)
         self._frontend = Frontend(self._jvm)
         self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
-        columns = None if "kept_columns" in self.disable else KeptColumns()
-        self._catalog = Catalog(spark, self._lane, columns)
+        columns = None if "kept_columns" in self.disable else KeptColumns(options)
+        self._catalog = Catalog(spark, self._lane, columns, options)
         self._open: dict[str, _Open] = {}
 
     # -- verbs
@@ -165,7 +161,7 @@ class Trickle:
             definition = self._frozen(definition, prepared)
 
         def fill(made: DeltaTarget) -> None:
-            stages = DeltaStages(self.spark, made.name, made.path, self._lane)
+            stages = DeltaStages(self.spark, made.name, made.path, self._lane, self.options)
             self._open[full_name] = _Open(
                 definition, made, stages, session, analysed, views, prepared, _columns_read(prepared)
             )
@@ -174,7 +170,7 @@ class Trickle:
         like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
         try:
-            make_target(self.spark, full_name, like, fill, properties, lane=self._lane)
+            make_target(self.spark, full_name, like, fill, properties, lane=self._lane, options=self.options)
         except BaseException:
             self._open.pop(full_name, None)
             raise
@@ -192,7 +188,8 @@ class Trickle:
         if table.prepared.is_time_dependent:
             analysed = self._analyse(table.definition, table.session)
             table.prepared = self._prepare(table.definition, table.session, analysed)
-        for _ in range(_ATTEMPTS - 1):
+        # One that lost to another starts anew from where that one ended, and mostly finds nothing to do.
+        for _ in range(self.options.attempts - 1):
             try:
                 return self._run(table, full=full, at=at)
             except ConflictError:
@@ -202,7 +199,9 @@ class Trickle:
     def _run(self, table: _Open, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
         """Refresh; a stage that proves too big is left out from then on."""
         while True:
-            refresh = Refresh(self._jvm, table.prepared, table.target, table.definition.mode, table.stages)
+            refresh = Refresh(
+                self._jvm, table.prepared, table.target, table.definition.mode, table.stages, self.options
+            )
             refresh.costs = table.costs
             try:
                 report = refresh.run(full=full, at=at)
@@ -226,7 +225,7 @@ class Trickle:
         as_spark = None
         if table.definition.query is not None:
             as_spark = lambda: self._jvm.frame(self._analyse(table.definition, table.session))  # noqa: E731
-        return verify_table(self._jvm, table.prepared, table.target, as_spark)
+        return verify_table(self._jvm, table.prepared, table.target, as_spark, self.options)
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
@@ -304,9 +303,9 @@ class Trickle:
             session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
         analysed = self._analyse(definition, session)
         views = self._frontend.views(analysed)
-        target = DeltaTarget(self.spark, full_name, location, lane=self._lane)
+        target = DeltaTarget(self.spark, full_name, location, lane=self._lane, options=self.options)
         prepared = self._prepare(definition, session, analysed, views, without=_left_out(target))
-        stages = DeltaStages(self.spark, full_name, location, self._lane)
+        stages = DeltaStages(self.spark, full_name, location, self._lane, self.options)
         opened = _Open(definition, target, stages, session, analysed, views, prepared, _columns_read(prepared))
         self._open[full_name] = opened
         return opened

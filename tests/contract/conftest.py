@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta_create import create_target
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.memory import MemorySource, MemoryTarget
@@ -51,7 +52,7 @@ def net(change: DataFrame) -> dict[Any, int]:
 class Implementation:
     """How one table format makes a source, changes it, and makes a target."""
 
-    source: Callable[[str, str, Rows], SourceTable]
+    source: Callable[..., SourceTable]
     commit: Callable[[SourceTable, Rows, Rows], int]
     target: Callable[[str, Rows], TargetTable]
     rows: Callable[[TargetTable], Counter[Any]]
@@ -79,7 +80,7 @@ def memory_implementation(spark: SparkSession) -> Implementation:
         target.tamper([], "DELETE")
 
     return Implementation(
-        source=lambda name, schema, rows: MemorySource(spark, name, schema, rows),
+        source=lambda name, schema, rows, **_: MemorySource(spark, name, schema, rows),
         commit=commit,
         target=target,
         rows=lambda target: Counter(row_key(row) for row in target.rows()),  # type: ignore[attr-defined]
@@ -90,10 +91,10 @@ def memory_implementation(spark: SparkSession) -> Implementation:
 def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Implementation:
     names: list[str] = []
 
-    def source(name: str, schema: str, rows: Rows) -> SourceTable:
+    def source(name: str, schema: str, rows: Rows, *, options: Options = DEFAULT) -> SourceTable:
         path = str(folder / name)
         local_frame(spark, rows, schema).write.format("delta").save(path)
-        return DeltaSource(spark, name, path, lane=lane)
+        return DeltaSource(spark, name, path, lane=lane, options=options)
 
     def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
         """Write the new contents over the old in one commit, as a rewritten source would."""

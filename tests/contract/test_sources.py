@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from trickle.model.options import Options
 from trickle.model.reason import SOURCE_REWOUND
-from trickle.tables import delta_snapshot
 from trickle.tables.contract import WEIGHT
 
 from .conftest import bag, net, net_arrow
@@ -61,12 +61,10 @@ def test_a_snapshot_stays_at_its_version(tables: Implementation) -> None:
     assert bag(source.snapshot(after, ["id", "s"])) == {(2, "b"): 1}
 
 
-@pytest.mark.parametrize("most_whole", [0, 50_000], ids=["searched", "read whole"])
-def test_rows_are_found_by_their_keys_at_a_version(
-    tables: Implementation, monkeypatch: pytest.MonkeyPatch, most_whole: int
-) -> None:
-    monkeypatch.setattr(delta_snapshot, "MOST_WHOLE", most_whole)
-    source = tables.source("orders", SCHEMA, [(1, "a"), (1, "a"), (2, None), (None, "a")])
+@pytest.mark.parametrize("whole_rows", [0, 50_000], ids=["searched", "read whole"])
+def test_rows_are_found_by_their_keys_at_a_version(tables: Implementation, whole_rows: int) -> None:
+    options = Options(whole_rows=whole_rows)
+    source = tables.source("orders", SCHEMA, [(1, "a"), (1, "a"), (2, None), (None, "a")], options=options)
     start = source.head()
     after = tables.commit(source, [(3, "c")], [(1, "a")])
     keys = {"id": pa.array([1, 3])}

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from trickle import Trickle
-from trickle.compile.program import OPTIMISATIONS
 from trickle.errors import StateError, TrickleError
+from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import DEFINITION_CHANGED
 from trickle.session import WAREHOUSE_CONF
 from trickle.tables.rows import arrow_table, as_schema, local_frame
@@ -68,14 +68,14 @@ _CREATE: Final = (
 )
 
 
-def maintain(spark: SparkSession, case: Case, *, optimised: bool) -> Maintained:
+def maintain(spark: SparkSession, case: Case, options: Options) -> Maintained:
     """Make the stream table of a case over tables in memory."""
-    return _InMemory(spark, case, optimised=optimised)
+    return _InMemory(spark, case, options)
 
 
-def maintain_on_delta(spark: SparkSession, case: Case, *, optimised: bool) -> Maintained:
+def maintain_on_delta(spark: SparkSession, case: Case, options: Options) -> Maintained:
     """Make the stream table of a case over Delta tables."""
-    return _OnDelta(spark, case, optimised=optimised)
+    return _OnDelta(spark, case, options)
 
 
 def refusal(spark: SparkSession, case: Case) -> str | None:
@@ -91,9 +91,9 @@ def refusal(spark: SparkSession, case: Case) -> str | None:
     return validation.obstacles[0].code if validation.obstacles else None
 
 
-def _lab(spark: SparkSession, case: Case, *, optimised: bool) -> Lab:
+def _lab(spark: SparkSession, case: Case, options: Options) -> Lab:
     tables = {name: (TABLES[name].ddl, TABLES[name].rows) for name in case.tables}
-    lab = Lab(spark, tables, disable=() if optimised else OPTIMISATIONS)
+    lab = Lab(spark, tables, options=options)
     _set_up(spark, case)
     return lab
 
@@ -101,8 +101,8 @@ def _lab(spark: SparkSession, case: Case, *, optimised: bool) -> Lab:
 class _InMemory:
     is_stored = False
 
-    def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
-        self.lab = _lab(spark, case, optimised=optimised)
+    def __init__(self, spark: SparkSession, case: Case, options: Options) -> None:
+        self.lab = _lab(spark, case, options)
         prepared = self.lab.define(_defined(spark, case))
         assert not prepared.obstacles, f"cannot be maintained: {', '.join(map(str, prepared.obstacles))}"
         self.is_constant = not prepared.sources
@@ -132,9 +132,9 @@ class _OnDelta:
     is_stored = True
     name = "corpus_result"
 
-    def __init__(self, spark: SparkSession, case: Case, *, optimised: bool) -> None:
+    def __init__(self, spark: SparkSession, case: Case, options: Options) -> None:
         self.spark = spark
-        self.trickle = Trickle(spark, disable=() if optimised else OPTIMISATIONS)
+        self.trickle = Trickle(spark, options=options)
         self.folder = Path(spark.conf.get(WAREHOUSE_CONF) or "")
         spark.sql(f"DROP TABLE IF EXISTS {self.name}")
         self.state = initial_state(case.tables)
@@ -259,13 +259,13 @@ class Recompute:
 def run_case(
     spark: SparkSession,
     case: Case,
+    options: Options = DEFAULT,
     *,
-    optimised: bool,
-    make: Callable[..., Maintained] = maintain,
+    make: Callable[[SparkSession, Case, Options], Maintained] = maintain,
     pairs: bool = False,
 ) -> None:
     """Run all rounds of a case, or two at a time, comparing after each."""
-    maintained = make(spark, case, optimised=optimised)
+    maintained = make(spark, case, options)
     plain = Recompute(spark, case, pairs=pairs)
     _compare(maintained, plain, case, "the first rows")
     rounds = case.rounds if case.rounds is not None else generate(case.tables)

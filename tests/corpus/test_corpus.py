@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trickle.model.options import OPTIMISATIONS, Options
+
 from . import MAINTAINED, REFUSED, every
 from .conftest import to_run
 from .harness import refusal, run_case
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("case", to_run(MAINTAINED, every(10, 1)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
-    run_case(spark, case, optimised=True)
+    run_case(spark, case)
 
 
 @pytest.mark.parametrize("case", to_run(MAINTAINED, every(20)))
 def test_table_equals_a_recompute_without_optimisations(spark: SparkSession, case: Case) -> None:
-    run_case(spark, case, optimised=False)
+    run_case(spark, case, Options(disable=OPTIMISATIONS))
 
 
 @pytest.mark.parametrize("case", to_run(REFUSED, REFUSED))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from trickle.algebra.expr import Col, KeyPair, passthrough
 from trickle.algebra.plan import Empty, InnerJoin, Plan, Project, Shared, When
 from trickle.algebra.walk import transform
-from trickle.compile.program import OPTIMISATIONS, compile_plan
+from trickle.compile.program import compile_plan
 from trickle.compile.prune import prune
+from trickle.model.options import OPTIMISATIONS
 from trickle.refresh.at_hand import AtHand
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net

@@ -256,6 +256,7 @@ def test_the_public_names_are_these():
         "ConflictError",
         "DefinitionError",
         "NotDifferentiableError",
+        "Options",
         "Reason",
         "RefreshReport",
         "SessionError",

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from trickle.errors import DefinitionError, SourceError
+from trickle.model.options import Options
 from trickle.model.reason import HISTORY_EXPIRED, SOURCE_ALTERED, SOURCE_REPLACED, SOURCE_REWOUND
-from trickle.tables import delta_snapshot
 from trickle.tables.contract import Span
 from trickle.tables.delta_changes import reading_plans
 from trickle.tables.delta_create import create_target
@@ -258,13 +258,10 @@ def test_a_snapshot_is_one_plain_relation_and_is_kept(tables: Tables) -> None:
     assert source.snapshot(2).count() == 2
 
 
-def test_a_look_up_carries_rows_over_files_that_were_rewritten(
-    tables: Tables, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delta_snapshot, "MOST_WHOLE", 0)
+def test_a_look_up_carries_rows_over_files_that_were_rewritten(tables: Tables, spark: SparkSession) -> None:
     feed = ", 'delta.enableChangeDataFeed' = 'true'"
     made = tables.make("orders", "INSERT INTO {t} SELECT id, id % 7, 'a' FROM range(1000)", properties=feed)
-    source = DeltaSource(spark, "orders", made.path, columns=KeptColumns())
+    source = DeltaSource(spark, "orders", made.path, columns=KeptColumns(), options=Options(whole_rows=0))
     first, keys = source.head(), {"id": pa.array([5, 6, 2000])}
     before = source.find(first, ["s", "id"], keys)
     changed = tables.run(source, "UPDATE {t} SET s = 'b' WHERE id = 5", "DELETE FROM {t} WHERE id = 6")

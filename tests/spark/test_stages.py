@@ -9,7 +9,7 @@ import pytest
 
 from trickle import StateError, Trickle
 from trickle.model.cost import Estimate
-from trickle.refresh import run
+from trickle.model.options import Options
 from trickle.tables.delta_target import DeltaTarget
 
 TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM sales GROUP BY customer"
@@ -118,9 +118,8 @@ def test_lost_state_is_built_anew_and_said(spark, sales):
     assert sales.verify("strict")
 
 
-def test_a_stage_that_is_too_big_is_left_out_for_good(spark, sales, monkeypatch):
-    monkeypatch.setattr(run, "MOST_STAGE_ROWS", 2)
-    sales.create("totals", TOTALS, mode="differential")
+def test_a_stage_that_is_too_big_is_left_out_for_good(spark, sales):
+    Trickle(spark, options=Options(state_rows=2)).create("totals", TOTALS, mode="differential")
     assert not list(folder(spark, "totals").glob("*"))
     spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
 

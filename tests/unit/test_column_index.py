@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.tables import kept_columns
+from trickle.model.options import Options
 from trickle.tables.column_index import ColumnIndex, is_indexed
 from trickle.tables.driver_find import Finder
 from trickle.tables.kept_columns import KeptColumns
@@ -52,11 +52,10 @@ def test_whole_numbers_and_dates_are_indexed(values, answer):
     assert is_indexed(pl.Series(values)) is answer
 
 
-def test_a_column_in_order_has_its_index_at_once_and_others_when_it_pays(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_columns, "_LOOKS", 3)
+def test_a_column_in_order_has_its_index_at_once_and_others_when_it_pays(tmp_path):
     path, rows = tmp_path / "a.parquet", 1000
     pq.write_table(pa.table({"id": range(rows), "other": [n * 7 % rows for n in range(rows)]}), path)
-    columns = KeptColumns(10**6)
+    columns = KeptColumns(Options(column_cache_bytes=10**6, index_looks=3))
     finder = Finder(columns)
     fields = [pa.field(name, pa.int64()) for name in ("id", "other")]
 

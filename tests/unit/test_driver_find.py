@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trickle.tables import driver_find
+from trickle.model.options import Options
 from trickle.tables.driver_find import Finder
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.kept_columns import KeptColumns
@@ -97,8 +97,6 @@ def test_dates_of_the_old_calendar_are_left_to_spark(tmp_path):
         Finder().find([tmp_path / "old.parquet"], _fields("day"), {"day": pa.array([date(2024, 1, 4)])})
 
 
-def test_more_rows_than_the_driver_takes_are_left_to_spark(paths, monkeypatch):
-    monkeypatch.setattr(driver_find, "MOST_FOUND", 1)
-
+def test_more_rows_than_the_driver_takes_are_left_to_spark(paths):
     with pytest.raises(NeedsSparkError):
-        Finder().find(paths, _fields("id"), {"id": pa.array([2])})
+        Finder(options=Options(lookup_rows=1)).find(paths, _fields("id"), {"id": pa.array([2])})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.tables import driver_read
+from trickle.model.options import Options
 from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_read import net
 
@@ -39,9 +39,7 @@ def test_weights_of_equal_rows_are_summed(bound, rows):
     for *row, weight in rows:
         expected[tuple(row)] += weight
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver_read, "_QUICK_NET", bound)
-        found = net(change, schema)
+    found = net(change, schema, Options(polars_net_rows=bound))
 
     assert found.schema == schema
     summed = {tuple(row.values())[:-1]: row[WEIGHT] for row in found.to_pylist()}
@@ -50,10 +48,11 @@ def test_weights_of_equal_rows_are_summed(bound, rows):
 
 
 @pytest.mark.parametrize("bound", [0, 1000])
-def test_zeros_that_differ_by_a_bit_do_not_cancel(monkeypatch, bound):
-    monkeypatch.setattr(driver_read, "_QUICK_NET", bound)
+def test_zeros_that_differ_by_a_bit_do_not_cancel(bound):
     schema = columns("f")
 
-    found = net(pa.table([[0.0, -0.0, 1.5, 1.5], [1, -1, 1, -1]], schema=schema), schema)
+    found = net(
+        pa.table([[0.0, -0.0, 1.5, 1.5], [1, -1, 1, -1]], schema=schema), schema, Options(polars_net_rows=bound)
+    )
 
     assert found.num_rows == 2

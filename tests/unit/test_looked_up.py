@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.tables import looked_up
+from trickle.model.options import Options
 from trickle.tables.arrow_rows import with_keys
 from trickle.tables.looked_up import LookedUp
 
@@ -76,10 +76,9 @@ def test_the_same_is_not_searched_for_again():
     assert len(files.searched) == 2
 
 
-@pytest.mark.parametrize(("name", "bound"), [("_MOST", 1), ("_MOST_BYTES", 16 * 6)])
-def test_the_latest_are_known(monkeypatch, name, bound):
-    monkeypatch.setattr(looked_up, name, bound)
-    looked, files = LookedUp(), Files()
+@pytest.mark.parametrize("options", [Options(lookup_cache_entries=1), Options(lookup_cache_bytes=16 * 6)])
+def test_the_latest_are_known(options):
+    looked, files = LookedUp(options), Files()
 
     for key in (1, 2, 2, 1):
         looked.find((), {"k": pa.array([key])}, files.search)

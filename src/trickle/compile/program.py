@@ -28,25 +28,6 @@ PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 # Rewrites of a change plan, in order; these too can be switched off.
 CHANGE_PASSES: Final = ("push_keys", "order_joins")
 
-# What can be switched off by ``Trickle(spark, disable={…})``.
-OPTIMISATIONS: Final = frozenset(
-    {
-        *PASSES,
-        *CHANGE_PASSES,
-        "at_hand",
-        "declared_keys",
-        "driver_lane",
-        "kept_columns",
-        "key_ranges",
-        "look_up",
-        "merged_state",
-        "replace_keys",
-        "stages",
-        "stored_top",
-    }
-)
-
-
 SELF: Final = ""
 """The name under which a change plan reads the stream table's own rows."""
 

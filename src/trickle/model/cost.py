@@ -19,10 +19,8 @@ from typing import Final
 
 from pydantic import ConfigDict, Field
 
+from trickle.model.options import DEFAULT, Options
 from trickle.model.stored import Stored
-
-DRIVER_ROWS: Final = 3_000_000
-"""Changes of more rows than this stay in the cluster."""
 
 _ROWS_A_SECOND: Final = 5_000_000
 _ROWS_A_SECOND_BEYOND: Final = 500_000
@@ -34,8 +32,6 @@ _CATCH_UP: Final = 0.5
 _WRONG: Final = 2.0
 _MATTERS: Final = 0.5
 """Seconds by which an estimate must be off to be called wrong."""
-
-_MOST_KNOWN: Final = 24
 
 
 class Estimate(Stored):
@@ -97,12 +93,12 @@ class Costs(Stored):
     known: tuple[Known, ...] = ()
     warm: frozenset[str] = Field(default=frozenset(), exclude=True)
 
-    def estimate(self, change: Change, *, is_behind: bool = False) -> Estimate:
+    def estimate(self, change: Change, *, is_behind: bool = False, options: Options = DEFAULT) -> Estimate:
         """Foresee a refresh; ``is_behind`` says that there is state to be brought up first."""
         first = _CATCH_UP * (self.full or 0.0) if is_behind else 0.0
-        return Estimate(differential=first + self._foreseen(change), full=self.full)
+        return Estimate(differential=first + self._foreseen(change, options), full=self.full)
 
-    def _foreseen(self, change: Change) -> float:
+    def _foreseen(self, change: Change, options: Options) -> float:
         line = sorted((k.change.rows, k.seconds) for k in self.known if k.change.sources == change.sources)
         rows, seconds = 0, 0.0
         for more, longer in line:
@@ -110,25 +106,25 @@ class Costs(Stored):
                 share = (change.rows - rows) / max(more - rows, 1)
                 return seconds + share * (longer - seconds)
             rows, seconds = more, longer
-        rate = _ROWS_A_SECOND if change.rows <= DRIVER_ROWS else _ROWS_A_SECOND_BEYOND
+        rate = _ROWS_A_SECOND if change.rows <= options.driver_change_rows else _ROWS_A_SECOND_BEYOND
         return seconds + (change.rows - rows) / rate
 
-    def after_differential(self, seconds: float, change: Change) -> Costs:
+    def after_differential(self, seconds: float, change: Change, options: Options = DEFAULT) -> Costs:
         """Learn from a differential refresh."""
         full = None if self.full is None else _FORGET["full"] * self.full
         costs = self.model_copy(update={"full": full})
-        return costs._with(change, self._counted("differential", seconds))._warmed("differential")
+        return costs._with(change, self._counted("differential", seconds), options)._warmed("differential")
 
-    def after_full(self, seconds: float, instead_of: Change | None = None) -> Costs:
+    def after_full(self, seconds: float, instead_of: Change | None = None, options: Options = DEFAULT) -> Costs:
         """Learn from a full one; if it was chosen for its cost, differential comes nearer to its next try."""
         costs = self
         if instead_of is not None:
-            costs = self._with(instead_of, _FORGET["differential"] * self._foreseen(instead_of))
+            costs = self._with(instead_of, _FORGET["differential"] * self._foreseen(instead_of, options), options)
         return costs.model_copy(update={"full": self._counted("full", seconds)})._warmed("full")
 
-    def _with(self, change: Change, seconds: float) -> Costs:
+    def _with(self, change: Change, seconds: float, options: Options) -> Costs:
         others = [k for k in self.known if not k.change.is_like(change)]
-        latest = [*others, Known(change=change, seconds=round(seconds, 3))][-_MOST_KNOWN:]
+        latest = [*others, Known(change=change, seconds=round(seconds, 3))][-options.costs_kept :]
         return self.model_copy(update={"known": tuple(latest)})
 
     def _counted(self, mode: str, seconds: float) -> float:

@@ -35,6 +35,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.types import decimal_digits, type_of
 from trickle.algebra.walk import rebuild
+from trickle.model.options import DEFAULT, Options
 from trickle.refresh.driver_groups import first_rows, group_rows
 from trickle.refresh.driver_joins import join_rows
 from trickle.refresh.driver_values import NotHereError, Simple, Values, column_name, run
@@ -50,16 +51,19 @@ Keep = Callable[[Plan, pl.DataFrame], Plan]
 class AtHand:
     """One walk over a plan."""
 
-    def __init__(self, here: Here, simple: Simple, keep: Keep) -> None:
+    def __init__(self, here: Here, simple: Simple, keep: Keep, options: Options = DEFAULT) -> None:
         """Start.
 
         Args:
             here: Gives the rows of a leaf.
             simple: Gives a condition in the engine's own expressions, where it has such a form.
             keep: Takes what was computed.
+            options: Limits; by one of them some operators are left to Spark.
         """
         self._here = here
-        self._values = Values(simple)
+        self._values = Values(simple, options)
+        self._share = options.spark_share
+        self._asked = 0
         self._keep = keep
         self._frames: dict[int, pl.DataFrame | None] = {}
         self._columns: dict[tuple[int, int], tuple[pa.Table, pl.Series]] = {}
@@ -78,10 +82,15 @@ class AtHand:
     def _visit(self, plan: Plan, *, whole: bool) -> Plan:
         if _is_leaf(plan) or isinstance(plan, Loop):
             return plan
-        if whole or _has_work(plan):
+        if (whole or _has_work(plan)) and not self._is_left():
             with suppress(NotHereError):
                 return self._keep(plan, _with_its_types(plan, self._rows(plan)))
         return rebuild(plan, tuple(self.visit(p, whole=False) for p in plan.inputs))
+
+    def _is_left(self) -> bool:
+        """Tell whether the next operator is left to Spark though it could be computed here: the first and every n-th."""
+        self._asked += 1
+        return self._share > 0 and (self._asked - 1) % self._share == 0
 
     # -- rows, under the columns' ids as names
 

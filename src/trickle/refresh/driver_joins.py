@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -14,9 +14,6 @@ from trickle.refresh.driver_values import NotHereError, Values, column_name, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-MOST_PAIRS: Final = 20_000_000
-"""A join that gives more pairs than this is left to the cluster."""
 
 _LEFT, _RIGHT = "left_row", "right_row"
 
@@ -62,19 +59,19 @@ def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) 
     """Give the pairs that meet all conditions."""
     if join.keys:
         options = _keys(join, left, right)
-        if left.height * right.height > MOST_PAIRS:
+        if left.height * right.height > values.options.driver_pairs:
             ours, theirs = options["left_on"], options["right_on"]
             partners = right.select(theirs).group_by(theirs).len("n")
-            _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item())
+            _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item(), values)
         pairs = left.lazy().join(right.lazy(), how="inner", coalesce=False, **options)
     else:
-        _check_few(left.height * right.height)
+        _check_few(left.height * right.height, values)
         pairs = left.lazy().join(right.lazy(), how="cross")
     return values.passing(join.residual, pairs)
 
 
-def _check_few(pairs: int) -> None:
-    if pairs > MOST_PAIRS:
+def _check_few(pairs: int, values: Values) -> None:
+    if pairs > values.options.driver_pairs:
         raise NotHereError
 
 

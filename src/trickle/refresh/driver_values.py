@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.algebra.types import decimal_digits
 from trickle.catalyst.simple import is_compared
+from trickle.model.options import DEFAULT, Options
 
 WHOLE_DOUBLES: Final = 2**53
 """Up to here doubles hold every whole number."""
 _MOST_DIGITS: Final = 38
-_MOST_QUOTIENTS: Final = 100_000
 _WHOLE_NUMBERS: Final = 2**63
 _EXACT: Final = Context(prec=_MOST_DIGITS + 1)
 
@@ -49,9 +49,10 @@ def run(rows: pl.LazyFrame) -> pl.DataFrame:
 class Values:
     """Evaluates expressions."""
 
-    def __init__(self, simple: Simple) -> None:
+    def __init__(self, simple: Simple, options: Options = DEFAULT) -> None:
         """Start with a way to look into users' expressions."""
         self._simple = simple
+        self.options = options
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
         """Give a condition's value for each row as an Arrow array: true, false or unknown."""
@@ -155,7 +156,12 @@ class Values:
             case Lit(value, like):
                 return pa.scalar(value, _type(like.type) if like is not None else _LITERALS.get(type(value)))
             case Cast(Call("/", (dividend, divisor)), like):
-                return _quotients(self.number(dividend, rows), self.number(divisor, rows), _type(like.type))
+                return _quotients(
+                    self.number(dividend, rows),
+                    self.number(divisor, rows),
+                    _type(like.type),
+                    self.options.driver_quotients,
+                )
             case Cast(inner, Column(type="double")):
                 return _as_doubles(self.number(inner, rows))
             case Call("/", (Cast(_, Column(type="double")) as dividend, Cast(_, Column(type="double")) as divisor)):
@@ -313,7 +319,7 @@ def _choose(mask: Any, then: Any, otherwise: Any) -> Any:
     return pc.if_else(mask, then, otherwise)
 
 
-def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
+def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, most: int) -> Any:
     """Divide decimals one by one, as Spark does: by zero there is no quotient, others are rounded half up, twice.
 
     Spark's quotients have 38 digits after the point before they get the digits of their type.
@@ -327,7 +333,7 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
     quick = _small_quotients(dividends, divisors, type_)
     if quick is not None:
         return quick
-    if len(dividends) > _MOST_QUOTIENTS:
+    if len(dividends) > most:
         raise NotHereError
     # In units of the last digits: dividend / divisor = quotient * up / down.
     shift = _MOST_DIGITS + divisors.type.scale - dividends.type.scale

@@ -22,7 +22,7 @@ from trickle.catalyst.lower import Lower
 from trickle.catalyst.simple import simple_form
 from trickle.compile.prune import prune
 from trickle.errors import SourceError
-from trickle.model.cost import DRIVER_ROWS
+from trickle.model.options import DEFAULT, Options
 from trickle.refresh.at_hand import AtHand, arrow_values, as_arrow
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys, Reach, Wanted
@@ -40,12 +40,6 @@ Find = Callable[[Scan, Mapping[str, "pa.Array"]], "pa.Table | None"]
 _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
 _PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
 """Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
-
-_MUCH: Final = 100_000
-"""Rows whose memory Arrow is told to give back; of fewer it is soon used again."""
-
-_MOST_LOOKED_UP: Final = 10_000_000
-"""Once this many rows were looked up, the rest is left to the cluster: one task would take longer."""
 
 
 class Rows:
@@ -112,6 +106,7 @@ class Evaluation:
     ranges: bool = False
     find: Find | None = None
     at_hand: bool = False
+    options: Options = DEFAULT
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _rows_found: int = 0
     _wholes: dict[tuple[str, str, tuple[str, ...]], pa.Table | None] = field(default_factory=dict)
@@ -185,7 +180,7 @@ class Evaluation:
         """Find the rows of big tables that a plan can reach, and compute what is at hand."""
         if not self.local:
             return plan
-        compute = AtHand(self._here, self._simple, self._keep).visit if self.at_hand else _as_it_is
+        compute = AtHand(self._here, self._simple, self._keep, self.options).visit if self.at_hand else _as_it_is
         if self.find is not None:
             plan = Reach(self._keys_of, self._found, compute).visit(plan)
         return compute(plan)
@@ -199,8 +194,8 @@ class Evaluation:
     def _found(self, scan: Scan, wanted: Wanted) -> Plan:
         """Give the rows of a scan that have the wanted keys, if the driver can find them."""
         known = [c for c in scan.base if c.id in wanted and c.type in _PLAINLY_EQUAL]
-        few = {c.name: keys for c in known if (keys := wanted[c.id].distinct) is not None}
-        if self.find is None or not few or self._rows_found > _MOST_LOOKED_UP:
+        few = {c.name: keys for c in known if (keys := wanted[c.id].distinct(self.options.lookup_keys)) is not None}
+        if self.find is None or not few or self._rows_found > self.options.refresh_lookup_rows:
             return scan
         table = self.find(scan, few)
         if table is None:
@@ -251,7 +246,7 @@ class Evaluation:
     def _arrow(self, rows: Rows) -> pa.Table | None:
         """Give rows as an Arrow table, None if they are not in the driver."""
         if rows.arrow is None:
-            rows.arrow = DeltaHandle(self.jvm.spark, "").local_rows(rows.frame, DRIVER_ROWS)
+            rows.arrow = DeltaHandle(self.jvm.spark, "").local_rows(rows.frame, self.options.driver_change_rows)
         return rows.arrow
 
     def _keys_of(self, leaf: Plan, column: Column) -> Keys | None:
@@ -276,7 +271,7 @@ class Evaluation:
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
-        is_much = self._rows_found + sum(rows.count for rows in self.changes.values()) > _MUCH
+        is_much = self._rows_found + sum(rows.count for rows in self.changes.values()) > self.options.release_rows
         self.changes, self.find = {}, None
         self._wholes.clear()
         self._shared.clear()

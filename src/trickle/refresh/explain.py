@@ -22,7 +22,7 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.render import render
-from trickle.compile.program import OPTIMISATIONS
+from trickle.model.options import OPTIMISATIONS
 
 if TYPE_CHECKING:
     from trickle.compile.program import Program

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,8 +33,6 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild, walk
 
-MOST_KEYS: Final = 2_000_000
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keys:
@@ -55,11 +53,10 @@ class Keys:
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])
 
-    @property
-    def distinct(self) -> pa.Array | None:
-        """The values, each once, NULL aside; None if they are many."""
+    def distinct(self, most: int) -> pa.Array | None:
+        """Give the values, each once, NULL aside; None if they are more than ``most``."""
         found = pc.drop_null(pc.unique(self.values))
-        return found if len(found) <= MOST_KEYS else None
+        return found if len(found) <= most else None
 
     def also(self, other: Keys) -> Keys:
         """Give both."""

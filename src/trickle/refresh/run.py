@@ -14,9 +14,10 @@ from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
 from trickle.errors import NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
-from trickle.model.cost import DRIVER_ROWS, Change, Costs, Estimate, was_wrong
+from trickle.model.cost import Change, Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.names import short_name
+from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
@@ -40,12 +41,6 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger("trickle")
-
-MOST_STAGE_ROWS: Final = 1_000_000
-"""A stage with more rows is not kept: finding and rewriting its rows costs more than recomputing them by key."""
-
-_BYTES_A_ROW: Final = 30
-"""Taken for the size of a changed row where the log does not count them."""
 
 _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
 
@@ -71,6 +66,7 @@ class Refresh:
     target: TargetTable
     mode: Mode
     stages: StageStore | None = None
+    options: Options = DEFAULT
     watch: Stopwatch = field(default_factory=Stopwatch)
     sources: dict[str, SourceTable] = field(default_factory=dict)
     spans: dict[str, Span] = field(default_factory=dict)
@@ -112,7 +108,7 @@ class Refresh:
         if reason is None and record is not None:
             spans = self._spans(self.prepared.sources, record, aim)
             self.costs = self.costs or record.costs
-            self.change = Change.of((n, _rows_of(s)) for n, s in spans.items())
+            self.change = Change.of((n, self._rows_of(s)) for n, s in spans.items())
             reason = self._why_broken(spans)
             if reason is None and goal is None and self.mode == "auto":
                 reason = self._why_cheaper(record, self.costs)
@@ -187,12 +183,12 @@ class Refresh:
             rows = partial(Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame, program.plan)
             target, self.sources[name] = self.stages.open(name, rows)
         unit = self.prepared.of_stage(program, self.sources)
-        return name, Refresh(self.jvm, unit, target, self.mode, watch=self.watch)
+        return name, Refresh(self.jvm, unit, target, self.mode, options=self.options, watch=self.watch)
 
     def _run_stage(self, name: str, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool) -> RefreshReport:
         """Refresh a stage and add its version to the goal."""
         report = stage.run(full=full, goal={n: goal[n] for n in stage.prepared.program.used})
-        if report.mode == "full" and report.rows_inserted > MOST_STAGE_ROWS:
+        if report.mode == "full" and report.rows_inserted > self.options.state_rows:
             raise StageTooBigError(name)
         goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
         return report
@@ -252,6 +248,9 @@ class Refresh:
             return _LOST_STATE
         return None
 
+    def _rows_of(self, span: Span) -> int:
+        return span.bytes // self.options.assumed_row_bytes if span.rows is None else span.rows
+
     def _why_broken(self, spans: Mapping[str, Span]) -> Reason | None:
         """Tell why a source's change cannot be known, None if all can; not to know is an error in mode ``differential``."""
         broken = next((s.broken for s in spans.values() if s.broken is not None), None)
@@ -262,7 +261,7 @@ class Refresh:
 
     def _why_cheaper(self, record: RefreshRecord, costs: Costs) -> Reason | None:
         """Tell why recomputing is the cheaper way, None if it is not thought to be."""
-        self.estimate = costs.estimate(self.change, is_behind=self._is_behind(record))
+        self.estimate = costs.estimate(self.change, is_behind=self._is_behind(record), options=self.options)
         if not self.estimate.prefers_full:
             return None
         text = (
@@ -277,10 +276,10 @@ class Refresh:
         seconds = report.seconds - report.steps.get(_CATCH_UP, 0.0)
         if report.mode == "full":
             chosen = report.reason is not None and report.reason.code == codes.COST
-            self.costs = costs.after_full(seconds, self.change if chosen else None)
+            self.costs = costs.after_full(seconds, self.change if chosen else None, self.options)
             foreseen = self.estimate and self.estimate.full
         else:
-            self.costs = costs.after_differential(seconds, self.change)
+            self.costs = costs.after_differential(seconds, self.change, self.options)
             foreseen = self.estimate and self.estimate.differential
         if foreseen and was_wrong(foreseen, report.seconds):
             text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
@@ -319,7 +318,8 @@ class Refresh:
         """Give the rows at a frontier, perhaps not yet run. A query that is only ever recomputed runs as Spark has it."""
         if self.prepared.obstacles:
             return Rows(self.jvm.frame(self.prepared.analysed))
-        program, evaluation = self.prepared.program, Evaluation(self.jvm, self._snapshots(goal, goal), {})
+        program = self.prepared.program
+        evaluation = Evaluation(self.jvm, self._snapshots(goal, goal), {}, options=self.options)
         if not goal.keys() >= program.used.keys():
             return Rows(evaluation.frame(program.whole))
         if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
@@ -343,7 +343,7 @@ class Refresh:
             used = program.used
             small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
             known = [live[n].rows if rows is None else rows.num_rows for n, rows in small.items()]
-            local = None not in known and sum(r for r in known if r is not None) <= DRIVER_ROWS
+            local = None not in known and sum(r for r in known if r is not None) <= self.options.driver_change_rows
             evaluation = Evaluation(
                 self.jvm,
                 self._snapshots(record.frontier, goal),
@@ -352,6 +352,7 @@ class Refresh:
                 ranges="key_ranges" not in program.disable,
                 find=None if "look_up" in program.disable else partial(self._find, record.frontier, goal),
                 at_hand="at_hand" not in program.disable,
+                options=self.options,
             )
             evaluation.changes = {
                 n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
@@ -387,7 +388,9 @@ class Refresh:
             frame = frame.coalesce(1)
         columns = tuple(_column_of(self.prepared.program.plan, name, c) for c in used)
         scan = Scan(name, columns, "change")
-        raw = Evaluation(self.jvm, evaluation.snapshot, {name: Rows(frame)}, local=evaluation.local)
+        raw = Evaluation(
+            self.jvm, evaluation.snapshot, {name: Rows(frame)}, local=evaluation.local, options=self.options
+        )
         # Rows that only came cannot cancel.
         rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
@@ -454,10 +457,6 @@ class Refresh:
         if mode != "no_data":
             self._learn(report)
         return report
-
-
-def _rows_of(span: Span) -> int:
-    return span.bytes // _BYTES_A_ROW if span.rows is None else span.rows
 
 
 def _column_of(plan: Plan, source: str, name: str) -> Column:

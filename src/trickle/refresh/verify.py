@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
+from trickle.model.options import DEFAULT, Options
 from trickle.model.report import VerifyReport
 from trickle.refresh.audit import broken_keys
 from trickle.refresh.evaluate import Evaluation
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
 
 _SAMPLE = 5
 _FLOAT_TOLERANCE = 1e-9
-_LOOK_AT = 10_000
 
 
 def verify_table(
-    jvm: Jvm, prepared: Prepared, target: TargetTable, as_spark: Callable[[], DataFrame] | None = None
+    jvm: Jvm,
+    prepared: Prepared,
+    target: TargetTable,
+    as_spark: Callable[[], DataFrame] | None = None,
+    options: Options = DEFAULT,
 ) -> VerifyReport:
     """Compare contents with a recompute at the recorded frontier, rows and multiplicities.
 
@@ -64,17 +68,17 @@ def verify_table(
     rows, missing, extra = (int(v or 0) for v in (totals or (0, 0, 0)))
     if not missing and not extra:
         return VerifyReport(target.name, ok=not broken, rows=rows, missing=0, extra=0, broken_keys=broken)
-    return replace(_differences(target.name, counted, rows, missing, extra), broken_keys=broken)
+    return replace(_differences(target.name, counted, rows, missing, extra, options.verify_rows), broken_keys=broken)
 
 
-def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int) -> VerifyReport:
-    different = counted.where("__weight <> 0").drop("__rows").limit(_LOOK_AT).collect()
+def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int, most: int) -> VerifyReport:
+    different = counted.where("__weight <> 0").drop("__rows").limit(most).collect()
     lacking: Counter[tuple[object, ...]] = Counter()
     surplus: Counter[tuple[object, ...]] = Counter()
     for row in different:
         *values, weight = tuple(row)
         (lacking if weight > 0 else surplus)[_frozen(values)] += abs(weight)
-    if missing + extra <= _LOOK_AT:
+    if missing + extra <= most:
         for want in list(lacking):
             for have in list(surplus):
                 if _close(want, have):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow_rows import near, with_keys, with_places
 from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_read import net
@@ -26,12 +27,6 @@ if TYPE_CHECKING:
 ChangeOf = Callable[[int, int, Sequence[str], int], "pa.Table | None"]
 """Gives the change between two versions, its weights the last column; None if it has more rows than a bound, or is not
 cheap to have."""
-
-_MOST_SHARE: Final = 20
-"""Changes of more than this part of a table's rows are not carried: looking through them costs what decoding does."""
-
-_MOST_ROWS: Final = 2_000_000
-_MOST_STEPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +50,21 @@ class Base:
         """Tell whether all of its files are still among some: then nothing of it was rewritten."""
         return {file.path for file in self.files} <= {file.path for file in files}
 
-    def extended(self, version: int, columns: Sequence[str], rows: int, change_of: ChangeOf) -> Base | None:
-        """Learn the change up to a later version with some columns; None if it is too much for a table of so many rows."""
+    def extended(
+        self, version: int, columns: Sequence[str], rows: int, change_of: ChangeOf, options: Options = DEFAULT
+    ) -> Base | None:
+        """Learn the change up to a later version with some columns; None if it is too much for a table of so many rows.
+
+        To look through many changed rows costs what decoding the columns does.
+        """
         every = tuple(dict.fromkeys((*self.columns, *columns)))
         before = self.changes or {}
         known = before if every == self.columns else {}
         ends = sorted({self.version, version, *(upto for _, upto in before)})
-        if len(ends) > _MOST_STEPS:
+        if len(ends) > options.roll_forward_steps:
             return None
         changes: dict[tuple[int, int], pa.Table] = {}
-        room = min(rows // _MOST_SHARE, _MOST_ROWS)
+        room = min(rows // options.roll_forward_share, options.roll_forward_rows)
         for step in pairwise(ends):
             change = known.get(step)
             if change is None:

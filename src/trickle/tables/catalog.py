@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import DefinitionError, SourceError
 from trickle.model.names import split_name
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.delta_log import DeltaLogFiles
@@ -26,11 +27,18 @@ _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 class Catalog:
     """The user's catalog, with what Trickle needs of it. Sources are kept, because their handles hold parsed logs."""
 
-    def __init__(self, spark: SparkSession, lane: Lane = "auto", columns: KeptColumns | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        lane: Lane = "auto",
+        columns: KeptColumns | None = None,
+        options: Options = DEFAULT,
+    ) -> None:
         """Bind to a session."""
         self.spark = spark
         self.lane = lane
         self.columns = columns
+        self.options = options
         self._sources: dict[tuple[str, str], DeltaSource] = {}
         self._logs: dict[str, DeltaLogFiles] = {}
 
@@ -142,14 +150,14 @@ class Catalog:
     def _source(self, name: str, path: str) -> DeltaSource:
         known = self._sources.get((name, path))
         if known is None:
-            known = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns)
+            known = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns, options=self.options)
             self._sources[name, path] = known
         return known
 
     def _log(self, location: str) -> DeltaLogFiles:
         known = self._logs.get(location)
         if known is None:
-            known = self._logs[location] = DeltaLogFiles(DeltaHandle(self.spark, location))
+            known = self._logs[location] = DeltaLogFiles(DeltaHandle(self.spark, location), self.options)
         return known
 
 

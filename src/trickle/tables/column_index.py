@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from trickle.model.options import DEFAULT, Options
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -19,9 +21,6 @@ _BITS: Final = 63
 
 _PLACE: Final = 4
 """Bytes of a place."""
-
-_WORTH: Final = 32
-"""A look at this many rows costs what a search for one key does."""
 
 
 class ColumnIndex:
@@ -59,7 +58,7 @@ class ColumnIndex:
         """Bytes it takes besides the column."""
         return 0 if self._order is None else int(self._values.nbytes + self._order.nbytes)
 
-    def places(self, keys: pl.Series) -> NDArray[Any] | None:
+    def places(self, keys: pl.Series, options: Options = DEFAULT) -> NDArray[Any] | None:
         """Give the places of keys, which are in order and of the column's type.
 
         None if they are so many that a look at every row is cheaper.
@@ -67,7 +66,7 @@ class ColumnIndex:
         wanted = keys.to_physical().to_numpy()
         first = np.searchsorted(wanted, self._values[0], "left")
         wanted = wanted[first : np.searchsorted(wanted, self._values[-1], "right")]
-        if len(wanted) * _WORTH > len(self._values):
+        if len(wanted) * options.index_rows_per_key > len(self._values):
             return None
         low = np.searchsorted(self._values, wanted, "left")
         counts = np.searchsorted(self._values, wanted, "right") - low

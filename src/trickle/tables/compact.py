@@ -15,14 +15,11 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
+from trickle.model.options import DEFAULT, Options
+
 _WIDTHS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
 MOST_DIGITS: Final = 18
 """Decimals of so many digits are whole numbers of 64 bits."""
-
-_SAMPLE: Final = 2000
-_MOST_KINDS: Final = 500
-_SELDOM: Final = 8
-"""Of texts that are held as places: how many of the first rows may differ, and how often each must repeat in all."""
 
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
@@ -42,11 +39,12 @@ class Compact:
     texts: pl.Series | None = None
 
     @classmethod
-    def of(cls, column: pl.Series) -> Compact:
+    def of(cls, column: pl.Series, options: Options = DEFAULT) -> Compact:
         """Hold a column."""
-        if column.dtype == pl.String and column.head(_SAMPLE).n_unique() <= _MOST_KINDS:
+        few = options.encoding_texts
+        if column.dtype == pl.String and column.head(options.encoding_sample).n_unique() <= few:
             coded = column.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
-            if len(coded.dictionary) <= max(len(coded) // _SELDOM, _MOST_KINDS):
+            if len(coded.dictionary) <= max(len(coded) // options.encoding_repeats, few):
                 places = pl.Series(column.name, pl.from_arrow(coded.indices))
                 texts = pl.Series(pl.from_arrow(coded.dictionary))
                 return cls(places.cast(_narrowest(0, len(texts))), column.dtype, texts)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import ParseException, PySparkException
 
 from trickle.errors import DefinitionError
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_resolve import location_of
 from trickle.tables.delta_target import DeltaTarget
@@ -21,14 +22,6 @@ if TYPE_CHECKING:
     from trickle.tables.contract import Lane
     from trickle.tables.delta_jvm import Jvm
 
-TABLE_PROPERTIES: Final[Mapping[str, str]] = {
-    "delta.enableChangeDataFeed": "true",
-    # A checkpoint costs as much as ten small commits.
-    "delta.checkpointInterval": "50",
-    # A concurrent append by someone else must conflict too: unseen, it would be taken for ours.
-    "delta.isolationLevel": "Serializable",
-}
-
 _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 """Signs that Parquet's schema does not take: with one of them in a name, Delta must map names to others."""
 
@@ -36,6 +29,17 @@ _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timest
 
 
 Fill = Callable[[DeltaTarget], object]
+
+
+def table_properties(options: Options = DEFAULT) -> dict[str, str]:
+    """Give the properties of a table that Trickle makes."""
+    return {
+        "delta.enableChangeDataFeed": "true",
+        # A checkpoint costs as much as ten small commits.
+        "delta.checkpointInterval": str(options.checkpoint_interval),
+        # A concurrent append by someone else must conflict too: unseen, it would be taken for ours.
+        "delta.isolationLevel": "Serializable",
+    }
 
 
 def create_target(
@@ -59,6 +63,7 @@ def make_target(
     properties: Mapping[str, str] | None = None,
     *,
     lane: Lane = "auto",
+    options: Options = DEFAULT,
 ) -> DeltaTarget:
     """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
 
@@ -82,9 +87,9 @@ def make_target(
     fresh = handle is not None and not handle.folder_exists()
     is_ours = False
     try:
-        _make_empty(spark, name, like, {**TABLE_PROPERTIES, **(properties or {})})
+        _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
         is_ours = True
-        target = open_target(spark, name, lane=lane)
+        target = open_target(spark, name, lane=lane, options=options)
         fill(target)
     except BaseException as error:
         if isinstance(error, PySparkException) and "ALREADY_EXISTS" in str(error.getCondition() or ""):
@@ -108,9 +113,9 @@ def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mappi
     made.execute()
 
 
-def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto") -> DeltaTarget:
+def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto", options: Options = DEFAULT) -> DeltaTarget:
     """Give the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, name), lane=lane)
+    return DeltaTarget(spark, name, location_of(spark, name), lane=lane, options=options)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:

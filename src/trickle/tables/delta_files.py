@@ -6,17 +6,15 @@ it in Python is quicker; where a log is long or no longer whole, Delta is asked 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
-
-_MOST_COMMITS: Final = 500
-"""Commits replayed at once; reading more takes longer than asking Delta."""
 
 
 class FileList:
@@ -25,9 +23,10 @@ class FileList:
     Law    files(v) = files(v - 1) - removed(v) + added(v), a file being a path with its deletion vector
     """
 
-    def __init__(self, log: DeltaLogFiles) -> None:
+    def __init__(self, log: DeltaLogFiles, options: Options = DEFAULT) -> None:
         """Follow a log from its beginning; reads nothing yet."""
         self._log = log
+        self._options = options
         self._generation = -1
         self._version = -1
         self._files: dict[tuple[str, str], FileAction] = {}
@@ -36,7 +35,7 @@ class FileList:
         """Give the files at a version that is not older than the last one asked for; None if the log cannot tell."""
         if self._generation != self._log.generation or version < self._version:
             self._generation, self._version, self._files = self._log.generation, -1, {}
-        if version - self._version > _MOST_COMMITS:
+        if version - self._version > self._options.log_replay:
             return None
         try:
             commits = self._log.commits(self._version, version)

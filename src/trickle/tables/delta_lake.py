@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import (
     HISTORY_EXPIRED,
     SOURCE_ALTERED,
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
     from trickle.tables.contract import Lane
     from trickle.tables.kept_columns import KeptColumns
 
-_KEPT_SNAPSHOTS: Final = 3
-"""Snapshot handles kept: the newest, the one the last refresh stood at, and one more for a second reader."""
-
-_KEPT_PLANS: Final = 8
-
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -47,7 +43,14 @@ class DeltaSource:
     """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
 
     def __init__(
-        self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto", columns: KeptColumns | None = None
+        self,
+        spark: SparkSession,
+        name: str,
+        path: str,
+        *,
+        lane: Lane = "auto",
+        columns: KeptColumns | None = None,
+        options: Options = DEFAULT,
     ) -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
         self.name = name
@@ -55,8 +58,9 @@ class DeltaSource:
         self.path = path
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
-        self.log = DeltaLogFiles(self.handle)
-        self._plain = PlainFiles(spark, self.log, columns, self._cheap_change)
+        self.options = options
+        self.log = DeltaLogFiles(self.handle, options)
+        self._plain = PlainFiles(spark, self.log, columns, self._cheap_change, options)
         self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
         self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
 
@@ -148,10 +152,10 @@ class DeltaSource:
 
     def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
         """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
-        if self.lane == "spark" or not self.log.is_plain or not is_small(span):
+        if self.lane == "spark" or not self.log.is_plain or not is_small(span, self.options):
             return None
         try:
-            return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places)
+            return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places, self.options)
         except NeedsSparkError:
             return None
 
@@ -244,7 +248,7 @@ class DeltaSource:
             frame = self._plain.frame(version) if self.lane == "auto" else None
             frame = self.handle.relation(version) if frame is None else frame
             self._snapshots[key] = frame
-            while len(self._snapshots) > _KEPT_SNAPSHOTS:
+            while len(self._snapshots) > self.options.snapshots_kept:
                 self._snapshots.popitem(last=False)
         else:
             self._snapshots.move_to_end(key)
@@ -252,7 +256,7 @@ class DeltaSource:
 
     def _remember_plan(self, since: int, upto: int, plan: ReadingPlan) -> None:
         self._plans[(self.log.generation, since, upto)] = plan
-        while len(self._plans) > _KEPT_PLANS:
+        while len(self._plans) > self.options.reading_plans_kept:
             self._plans.popitem(last=False)
 
 

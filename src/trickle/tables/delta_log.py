@@ -12,22 +12,17 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trickle.tables.delta_jvm import DeltaHandle
-
-_KEPT_COMMITS: Final = 256
-"""Parsed commits kept per table; a refresh asks for the same few several times."""
-
-_METADATA_STEPS_BACK: Final = 40
-"""Commits read backwards in search of the table's metadata before Spark is asked instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +144,10 @@ class DeltaLogFiles:
     A local log is read by Python; any other, and one whose commits a catalog coordinates, by Delta's own log store.
     """
 
-    def __init__(self, handle: DeltaHandle) -> None:
+    def __init__(self, handle: DeltaHandle, options: Options = DEFAULT) -> None:
         """Look at a table's log; reads nothing yet."""
         self._handle = handle
+        self._options = options
         folder = local_path(handle.location)
         self._log = folder / "_delta_log" if folder is not None else None
         self._coordinated: bool | None = None
@@ -227,14 +223,14 @@ class DeltaLogFiles:
             known = self._search(kind, version)
             if known is None:
                 known = self._handle.metadata(version) if kind == "metadata" else self._handle.protocol(version)
-            if len(kept) > _KEPT_COMMITS:
+            if len(kept) > self._options.log_commits_kept:
                 kept.clear()
             kept[version] = known
         return known
 
     def _search(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any] | None:
         kept = self._kept_actions[kind]
-        for back in range(version, max(version - _METADATA_STEPS_BACK, -1), -1):
+        for back in range(version, max(version - self._options.log_steps_back, -1), -1):
             if back in kept:
                 return kept[back]
             commit = self.commit(back)
@@ -312,7 +308,7 @@ class DeltaLogFiles:
 
     def _keep(self, commit: Commit) -> Commit:
         self._commits[commit.version] = commit
-        while len(self._commits) > _KEPT_COMMITS:
+        while len(self._commits) > self._options.log_commits_kept:
             self._commits.popitem(last=False)
         return commit
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pyspark.sql import functions as fn
+
+from trickle.model.options import DEFAULT, Options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,12 +18,6 @@ if TYPE_CHECKING:
     from trickle.tables.delta_find import Found
     from trickle.tables.delta_jvm import Jvm
     from trickle.tables.delta_log import FileAction
-
-_ONE_FILE_BYTES: Final = 32 * 1024 * 1024
-"""Rewrites smaller than this make one file: small files cost every later read more than they save here."""
-
-ONE_FILE_ROWS: Final = 100_000
-"""The same for rows that come."""
 
 
 class Addressed:
@@ -58,7 +54,7 @@ class Addressed:
         return self._read(actions), actions, sum(file.size for file, _ in chosen)
 
 
-def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int) -> list[Jvm]:
+def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, options: Options = DEFAULT) -> list[Jvm]:
     """Write the files anew that hold found rows, without those and with ``inserts``; gives the actions that swap them.
 
     Where the table keeps a change feed, the rows that went and came are written to it too (``_change_type`` set), so
@@ -78,7 +74,8 @@ def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int) -
         rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
         if inserted:
             rows = rows.union(inserts)
-    if size <= _ONE_FILE_BYTES and inserted <= ONE_FILE_ROWS:
+    # Small files cost every later read more than they save here.
+    if size <= options.one_file_bytes and inserted <= options.one_file_rows:
         rows = rows.coalesce(1)
     written = table.transaction.write(rows)
     return [*(action.remove() for action in actions), *written]

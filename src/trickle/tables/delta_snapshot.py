@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow_rows import with_keys
 from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.carried import Base
 from trickle.tables.delta_files import FileList
-from trickle.tables.driver_find import MOST_FOUND, Finder
+from trickle.tables.driver_find import Finder
 from trickle.tables.driver_fit import NeedsSparkError, is_readable
 from trickle.tables.looked_up import LookedUp
 
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
     from trickle.tables.kept_columns import KeptColumns
 
-_MOST_FILES: Final = 1000
-"""Spark looks at each file it is told; of many, Delta knows more without looking."""
-
-_MOST_BYTES: Final = 4 * 1024**3
-"""Of files to look into; more of them are quicker read by all machines of a cluster."""
-
-MOST_WHOLE: Final = 50_000
-"""Rows of a table that is read whole to find some of its rows, and kept."""
-
-_MOST_READ: Final = 500_000
-"""Rows of a table that is read whole into the driver when all are asked for."""
-
-_MOST_FOUND_BYTES: Final = 512 * 1024**2
-"""Of rows to be found, as files hold them."""
-
-_KEPT_LISTS: Final = 3
 _UNASKED: Final = -1
 
 
@@ -61,6 +46,7 @@ class PlainFiles:
         log: DeltaLogFiles,
         columns: KeptColumns | None = None,
         change_of: ChangeOf | None = None,
+        options: Options = DEFAULT,
     ) -> None:
         """Bind to a table's log; reads nothing yet.
 
@@ -69,13 +55,14 @@ class PlainFiles:
         """
         self._spark = spark
         self._log = log
-        self._files = FileList(log)
+        self._options = options
+        self._files = FileList(log, options)
         self._newest = -1
         self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
-        self._finder = Finder(columns)
+        self._finder = Finder(columns, options)
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
-        self._found, self._looked = LookedUp(), LookedUp()
+        self._found, self._looked = LookedUp(options), LookedUp(options)
         self._domains: dict[tuple[int, str], int | None] = {}
 
     def frame(self, version: int) -> DataFrame | None:
@@ -97,7 +84,8 @@ class PlainFiles:
         if not is_readable(self._log.protocol(version), metadata):
             return []
         files = self._at(version)
-        if not files or len(files) > _MOST_FILES:
+        # Spark looks at each file it is told; of many, Delta knows more without looking.
+        if not files or len(files) > self._options.lookup_files:
             return []
         is_plain = len(self._paths(files)) == len(files) and not any(file.vector for file in files)
         return files if is_plain else []
@@ -108,7 +96,8 @@ class PlainFiles:
         None if they may be many, or only Spark can find them. What was found lately is not searched for again: the same
         keys are asked for by several terms of a change, and by other stream tables.
         """
-        if keys and (self.count(version) or MOST_WHOLE + 1) <= MOST_WHOLE:
+        few = self._options.whole_rows
+        if keys and (self.count(version) or few + 1) <= few:
             every = {*columns, *keys}
             whole = self.find(version, sorted(every), {})
             if whole is not None:
@@ -119,10 +108,11 @@ class PlainFiles:
     def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
-        if not files or fields is None or self._foreseen(version, keys) > (MOST_FOUND if keys else _MOST_READ):
+        most = self._options.lookup_rows if keys else self._options.whole_rows_asked
+        if not files or fields is None or self._foreseen(version, keys) > most:
             return None
         size = sum(file.size for file in files) / (self.count(version) or 1)
-        if self._foreseen(version, keys) * size > _MOST_FOUND_BYTES:
+        if self._foreseen(version, keys) * size > self._options.lookup_bytes:
             return None
         found = self._carried(version, files, columns, keys) if keys else None
         return self._rows(version, files, fields, keys) if found is None else found
@@ -138,7 +128,7 @@ class PlainFiles:
         self, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
     ) -> pa.Table | None:
         near = [file for file in files if all(_may_hold(file, name, values) for name, values in keys.items())]
-        if sum(file.size for file in near) > _MOST_BYTES:
+        if sum(file.size for file in near) > self._options.lookup_file_bytes:
             return None
         try:
             return self._finder.find(self._paths(near), fields, keys)
@@ -157,7 +147,7 @@ class PlainFiles:
             return None
         if base.is_part_of(files):
             return None
-        base = base.extended(version, every, self.count(version) or 0, self._change_of)
+        base = base.extended(version, every, self.count(version) or 0, self._change_of, self._options)
         fields = self._fields(version, every)
         found = self._rows(base.version, base.files, fields, keys) if base is not None and fields is not None else None
         found = base.carry(found, version, keys) if base is not None and found is not None else None
@@ -192,10 +182,10 @@ class PlainFiles:
     def _at(self, version: int) -> list[FileAction] | None:
         key = (self._log.generation, version)
         if key not in self._lists:
-            files = FileList(self._log) if version < self._newest else self._files
+            files = FileList(self._log, self._options) if version < self._newest else self._files
             self._newest = max(version, self._newest)
             self._lists[key] = files.at(version)
-            while len(self._lists) > _KEPT_LISTS:
+            while len(self._lists) > self._options.snapshots_kept:
                 self._lists.pop(next(iter(self._lists)))
         return self._lists[key]
 

@@ -12,7 +12,8 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from trickle.errors import SourceError
-from trickle.tables.delta_create import TABLE_PROPERTIES
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta_create import table_properties
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.delta_log import local_path
@@ -27,18 +28,19 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "_trickle"
 
-_PROPERTIES: Final[Mapping[str, str]] = {**TABLE_PROPERTIES, "delta.logRetentionDuration": "interval 1 days"}
-
 
 class DeltaStages:
     """The stages of the stream table at a location."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str, lane: Lane = "auto") -> None:
+    def __init__(
+        self, spark: SparkSession, name: str, path: str, lane: Lane = "auto", options: Options = DEFAULT
+    ) -> None:
         """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
         self.spark = spark
         self.name = name
         self.path = path
         self.lane = lane
+        self.options = options
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
 
@@ -50,10 +52,10 @@ class DeltaStages:
         if known is None or not is_there:
             if not is_there:
                 DeltaHandle(self.spark, place).delete_folder()  # Delta may remember one that was deleted
-                _make(place, like())
+                _make(place, like(), self._properties())
             known = (
-                DeltaTarget(self.spark, self.name, place, lane=self.lane),
-                DeltaSource(self.spark, name, place, lane=self.lane),
+                DeltaTarget(self.spark, self.name, place, lane=self.lane, options=self.options),
+                DeltaSource(self.spark, name, place, lane=self.lane, options=self.options),
             )
             self._known[name] = known
         return known
@@ -70,7 +72,7 @@ class DeltaStages:
             return
         log = self._known[name][1].log
         try:
-            commits = log.commits(self._cleaned.get(name, max(version - _LOOK_BACK, -1)), version)
+            commits = log.commits(self._cleaned.get(name, max(version - self.options.state_look_back, -1)), version)
         except SourceError:
             return
         for commit in commits:
@@ -84,25 +86,24 @@ class DeltaStages:
             return (folder / "_delta_log").is_dir()
         return DeltaHandle(self.spark, place).head()[0] >= 0
 
+    def _properties(self) -> Mapping[str, str]:
+        return {**table_properties(self.options), "delta.logRetentionDuration": "interval 1 days"}
+
     def _place(self, name: str) -> str:
         return f"{self.path}/{FOLDER}/{name.strip('@')}"
 
 
-_LOOK_BACK: Final = 20
-"""Commits looked at by a process that did not write them."""
-
-
-def _make(place: str, like: DataFrame) -> None:
+def _make(place: str, like: DataFrame, properties: Mapping[str, str]) -> None:
     if local_path(place) is not None:
         try:
             schema = Schema.from_json(_nullable(like).schema.json())
-            DeltaTable.create(place, schema, mode="error", configuration=dict(_PROPERTIES))
+            DeltaTable.create(place, schema, mode="error", configuration=dict(properties))
         except DeltaError:
             pass  # a type that delta-rs does not know
         else:
             return
     writer = _nullable(like).limit(0).write.format("delta")
-    for key, value in _PROPERTIES.items():
+    for key, value in properties.items():
         writer = writer.option(key, value)
     writer.save(place)
 

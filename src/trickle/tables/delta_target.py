@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from trickle.errors import StateError
+from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.contract import Applied, TargetState
 from trickle.tables.delta_accumulate import add_up
@@ -22,9 +23,8 @@ from trickle.tables.delta_files import FileList
 from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find_keys, some_incomparable
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
-from trickle.tables.delta_rewrite import ONE_FILE_ROWS, Addressed, repeated, rewrite
-from trickle.tables.delta_snapshot import MOST_WHOLE, PlainFiles
-from trickle.tables.driver_draft import MOST_KEPT
+from trickle.tables.delta_rewrite import Addressed, repeated, rewrite
+from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
 from trickle.tables.driver_log import LocalLog
@@ -39,21 +39,21 @@ if TYPE_CHECKING:
     from trickle.tables.contract import Given, Lane
     from trickle.tables.delta_jvm import Jvm
 
-_MOST_ACTIONS: Final = 1000
-"""A commit of more files is left to Delta."""
-
 
 class DeltaTarget:
     """A stream table's own Delta table."""
 
-    def __init__(self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto") -> None:
+    def __init__(
+        self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto", options: Options = DEFAULT
+    ) -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
         self.name = name
         self.path = path
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
-        self.log = DeltaLogFiles(self.handle)
-        self.files = FileList(self.log)
+        self.options = options
+        self.log = DeltaLogFiles(self.handle, options)
+        self.files = FileList(self.log, options)
         self.driver = DriverLane(self) if lane == "auto" else None
         self._state: TargetState | None = None
         self._number = -1
@@ -108,12 +108,16 @@ class DeltaTarget:
     def frame(self) -> DataFrame:
         """Give the rows at the newest version."""
         version = self.log.head()
-        plain = PlainFiles(self.spark, self.log).frame(version) if self.driver is not None else None
+        plain = (
+            PlainFiles(self.spark, self.log, options=self.options).frame(version) if self.driver is not None else None
+        )
         return self.handle.relation(version) if plain is None else plain
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
         """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
-        return None if self.driver is None else self.driver.rows(MOST_KEPT if to_search else MOST_WHOLE)
+        if self.driver is None:
+            return None
+        return self.driver.rows(self.options.commit_rows if to_search else self.options.whole_rows)
 
     def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
         """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""
@@ -234,12 +238,16 @@ class DeltaTarget:
             sums.kept.unpersist()
 
     def _only_add(self, work: _Work, inserts: DataFrame, count: int) -> Applied:
-        written = work.transaction.write(inserts.coalesce(1) if count <= ONE_FILE_ROWS else inserts) if count else []
+        written = (
+            work.transaction.write(inserts.coalesce(1) if count <= self.options.one_file_rows else inserts)
+            if count
+            else []
+        )
         work.step("write")
         return work.commit(written, "Append", count, 0)
 
     def _rewrite(self, work: _Work, table: Addressed, found: Found, inserts: DataFrame, count: int) -> Applied:
-        actions = rewrite(table, found, inserts, count)
+        actions = rewrite(table, found, inserts, count, self.options)
         work.step("write")
         return work.commit(actions, "Overwrite", count, found.count)
 
@@ -282,7 +290,7 @@ class _Work:
 
     def commit(self, actions: Sequence[Jvm], mode: str, inserted: int, deleted: int) -> Applied:
         target = self.target
-        self._log = self._own_log() if len(actions) <= _MOST_ACTIONS else None
+        self._log = self._own_log() if len(actions) <= target.options.commit_actions else None
         if self._log is not None:
             lines = [json.loads(str(action.json())) for action in actions]
             metrics = {**self.transaction.metrics(), "numInsertedRows": inserted, "numDeletedRows": deleted}

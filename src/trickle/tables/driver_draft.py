@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
-MOST_KEPT: Final = 1_000_000
-_MOST_FILES: Final = 8
-"""A rewrite of a table that has more files makes one of all."""
-_MOST_CHUNKS: Final = 16
-"""Rows kept in more pieces than this are laid together."""
-
 
 class Draft:
     """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
@@ -46,6 +39,7 @@ class Draft:
         """
         self._clock = perf_counter()
         self.target = target
+        self.options = target.options
         self.kept = kept
         self.record = record
         self.log = LocalLog(target, expected)
@@ -66,8 +60,8 @@ class Draft:
         rows = given if isinstance(given, pa.Table) else None
         if rows is None or rows.schema.types != wanted.types:
             # Spark's own way to Arrow gives the types of its tables.
-            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=MOST_KEPT)
-        if rows is None or rows.num_rows > MOST_KEPT or rows.schema.types != wanted.types:
+            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=self.options.commit_rows)
+        if rows is None or rows.num_rows > self.options.commit_rows or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.
         if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
@@ -86,9 +80,10 @@ class Draft:
     def stored(self, files: Sequence[FileAction]) -> list[pa.Table]:
         """Give the rows of the table's files; those of files not seen before are read."""
         counts = [file.records for file in files]
-        if any(file.vector for file in files) or None in counts or sum(file.size for file in files) > _MOST_BYTES:
+        size = sum(file.size for file in files)
+        if any(file.vector for file in files) or None in counts or size > self.options.commit_bytes:
             raise NeedsSparkError
-        if sum(count for count in counts if count is not None) > MOST_KEPT:
+        if sum(count for count in counts if count is not None) > self.options.commit_rows:
             raise NeedsSparkError
         self._keeps = True  # a table that is only appended to needs no rows kept
         kept = self.kept
@@ -132,7 +127,7 @@ class Draft:
         staying[edit.leaving] = False
         ends = np.cumsum([part.num_rows for part in parts])
         hit = set(np.searchsorted(ends, edit.leaving, side="right").tolist())
-        if len(files) > _MOST_FILES:
+        if len(files) > self.options.commit_files:
             hit = set(range(len(files)))
         kept = [
             part.filter(pa.array(staying[end - part.num_rows : end]))
@@ -150,7 +145,7 @@ class Draft:
 
     def _add(self, rows: pa.Table) -> Action:
         pieces = max((column.num_chunks for column in rows.columns), default=0)
-        rows = rows.combine_chunks() if pieces > _MOST_CHUNKS else rows
+        rows = rows.combine_chunks() if pieces > self.options.commit_chunks else rows
         action = self.writer.add(self._as_in_files(rows))
         self._fresh[str(action["add"]["path"])] = rows
         return action

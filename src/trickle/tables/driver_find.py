@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.compact import MOST_DIGITS, restored, width
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_read import check_calendar, plain_type
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
     from trickle.tables.compact import Compact
     from trickle.tables.kept_columns import KeptColumns
-
-MOST_FOUND: Final = 5_000_000
-
-_MOST_FACTS: Final = 2000
-"""Files of which more is known than asked for."""
 
 _WIDEST: Final = 16
 """Bytes of a value, texts aside."""
@@ -48,9 +44,10 @@ class _Facts:
 class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
-    def __init__(self, columns: KeptColumns | None = None) -> None:
+    def __init__(self, columns: KeptColumns | None = None, options: Options = DEFAULT) -> None:
         """Know no file yet; columns that are looked into again and again are kept in ``columns``."""
         self._columns = columns
+        self._options = options
         self._facts: dict[Path, _Facts] = {}
 
     def find(self, paths: Sequence[Path], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
@@ -60,7 +57,7 @@ class Finder:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
         """
         facts = {path: self._facts.get(path) or _facts(path) for path in paths}
-        self._facts = facts if len(self._facts) > _MOST_FACTS else {**self._facts, **facts}
+        self._facts = facts if len(self._facts) > self._options.file_facts_kept else {**self._facts, **facts}
         for known in facts.values():
             if (
                 any(known.types.get(field.name) != field.type for field in fields)
@@ -78,7 +75,7 @@ class Finder:
             kept, read = self._search(facts, names, wanted)
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
-        if sum(rows.height for rows in (*kept, read) if rows is not None) > MOST_FOUND:
+        if sum(rows.height for rows in (*kept, read) if rows is not None) > self._options.lookup_rows:
             raise NeedsSparkError
         found = [schema.empty_table()]
         if kept:
@@ -107,7 +104,7 @@ class Finder:
         scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
         for name, values in wanted.items():
             scan = scan.filter(pl.col(name).is_in(values.implode()))
-        return found, scan.select(names).head(MOST_FOUND + 1).collect()
+        return found, scan.select(names).head(self._options.lookup_rows + 1).collect()
 
     def _matching(
         self, path: Path, kept: Mapping[str, Compact], names: Sequence[str], wanted: Mapping[str, pl.Series]
@@ -117,7 +114,7 @@ class Finder:
         places = None
         for name in wanted:
             index = self._columns.index(path, name) if self._columns is not None else None
-            places = index.places(keys[name]) if index else None
+            places = index.places(keys[name], self._options) if index else None
             if places is not None:
                 del keys[name]
                 break

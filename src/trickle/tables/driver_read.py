@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trickle.model.cost import DRIVER_ROWS
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_fit import NeedsSparkError, is_readable
@@ -29,24 +29,25 @@ if TYPE_CHECKING:
 
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 
-MOST_BYTES: Final = 256 * 1024 * 1024
-_MOST_ROWS_READ: Final = 20_000_000
-"""Rows of the files together: a small change may lie in big files, but netting them takes its time too."""
-
-_QUICK_NET: Final = 50_000
-"""Of more rows polars sums the weights several times as fast as Arrow, of few it is the slower one."""
-
 _OLD_CALENDAR: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
 _CHANGE_TYPE: Final = "_change_type"
 _CAME: Final = pa.array(["insert", "update_postimage"])
 
 
-def is_small(span: Span) -> bool:
+def is_small(span: Span, options: Options = DEFAULT) -> bool:
     """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
-    return span.broken is None and span.bytes <= MOST_BYTES and (span.rows is None or span.rows <= DRIVER_ROWS)
+    few = span.rows is None or span.rows <= options.driver_change_rows
+    return few and span.broken is None and span.bytes <= options.driver_change_bytes
 
 
-def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequence[str], vector: Vector) -> pa.Table:
+def read_change(
+    log: DeltaLogFiles,
+    plan: ReadingPlan,
+    span: Span,
+    columns: Sequence[str],
+    vector: Vector,
+    options: Options = DEFAULT,
+) -> pa.Table:
     """Give the rows of a reading plan: the columns in order, and their weights, netted unless rows only came.
 
     ``vector`` gives the places of the rows that a file's deletion vector masks.
@@ -72,7 +73,7 @@ def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequ
             raise NeedsSparkError
         rows = read_file(path, loose, partition=_partition(file, partitions), feed=sign is None)
         total += rows.num_rows
-        if total > (_MOST_ROWS_READ if span.rows is not None else DRIVER_ROWS):
+        if total > (options.driver_change_rows if span.rows is None else options.driver_change_rows_read):
             raise NeedsSparkError
         if sign is None:
             signs = pc.if_else(pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME), 1, -1)
@@ -82,7 +83,7 @@ def read_change(log: DeltaLogFiles, plan: ReadingPlan, span: Span, columns: Sequ
             signs = pa.array(np.full(rows.num_rows, sign, np.int64))
         parts.append(pa.Table.from_arrays([*rows.columns, signs.cast(pa.int64())], schema=schema))
     change = pa.concat_tables(parts) if parts else schema.empty_table()
-    return change if plan.is_append else net(change, schema)
+    return change if plan.is_append else net(change, schema, options)
 
 
 def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
@@ -204,14 +205,14 @@ def _constant(text: str | None, kind: Any, count: int) -> Any:
     return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
-def net(change: pa.Table, schema: pa.Schema) -> pa.Table:
+def net(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) -> pa.Table:
     """Sum the weights of rows that are the same to the bit, and leave the zeros out."""
     names = [f"c{place}" for place in range(change.num_columns - 1)]
     if not names:
         total = pc.sum(change[WEIGHT]).as_py() or 0
         return pa.Table.from_arrays([pa.array([total] if total else [], pa.int64())], schema=schema)
     change = change.rename_columns([*names, "w"])
-    if change.num_rows > _QUICK_NET and all(_is_exact(type_) for type_ in schema.types):
+    if change.num_rows > options.polars_net_rows and all(_is_exact(type_) for type_ in schema.types):
         rows = pl.DataFrame(pl.from_arrow(change)).lazy().group_by(names).agg(pl.col("w").sum())
         summed = rows.filter(pl.col("w") != 0).collect().to_arrow(compat_level=pl.CompatLevel.oldest())
         return pa.Table.from_arrays(summed.columns, names=schema.names).cast(schema)

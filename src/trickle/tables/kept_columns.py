@@ -9,13 +9,13 @@ Law    a column is kept once it is asked for again, if there is room for it
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.column_index import ColumnIndex, is_indexed
 from trickle.tables.compact import Compact
 
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     Place = tuple[Path, str]
-
-_MOST_BYTES: Final = 2 * 1024**3
-_LEAST_SHARE: Final = 16
-"""Of the machine's memory no more than this part is taken."""
-
-_MOST_ASKED: Final = 10_000
-"""Columns not kept of which it is known when they were last asked for."""
-
-
-_LOOKS: Final = 4
-"""Looks at every value of a column that take as long as to sort it."""
 
 
 @dataclass(slots=True)
@@ -51,18 +40,25 @@ class _Kept:
         return self.column.bytes + (0 if self.index is None else self.index.bytes)
 
 
+@dataclass(slots=True)
+class _Asked:
+    """When a column that is not kept was last asked for, and how often it was."""
+
+    clock: int
+    times: int = 0
+
+
 class KeptColumns:
     """The columns kept by one process; several threads may ask."""
 
-    def __init__(self, most_bytes: int | None = None) -> None:
+    def __init__(self, options: Options = DEFAULT) -> None:
         """Keep nothing yet, and never more than some bytes."""
-        if most_bytes is None:
-            most_bytes = min(_MOST_BYTES, _memory() // _LEAST_SHARE)
-        self.most_bytes = most_bytes
+        self._options = options
+        self.most_bytes = options.cache_bytes
         self.bytes = 0
         self._clock = 0
         self._kept: dict[Place, _Kept] = {}
-        self._asked: dict[Place, int] = {}
+        self._asked: dict[Place, _Asked] = {}
         self._lock = Lock()
 
     def get(self, path: Path, sizes: Mapping[str, int]) -> dict[str, Compact] | None:
@@ -78,7 +74,7 @@ class KeptColumns:
                 return None
         if missing:
             read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False).rechunk()
-            columns = [Compact.of(values) for values in read]
+            columns = [Compact.of(values, self._options) for values in read]
             with self._lock:
                 self._keep(path, columns)
         with self._lock:
@@ -93,7 +89,7 @@ class KeptColumns:
             if kept is None or kept.index is not None:
                 return None if kept is None else kept.index
             kept.looks += 1
-            is_first, is_due = kept.looks == 1, kept.looks == _LOOKS
+            is_first, is_due = kept.looks == 1, kept.looks == self._options.index_looks
             numbers = kept.column.numbers
             is_due = is_due and self.bytes + ColumnIndex.most_bytes(numbers) <= self.most_bytes // 2
         if not is_indexed(numbers) or not (is_due or (is_first and numbers.is_sorted())):
@@ -112,16 +108,23 @@ class KeptColumns:
         for name in names:
             if (kept := self._kept.get((path, name))) is not None:
                 kept.asked = self._clock
-        fresh = [name for name in missing if (path, name) not in self._asked]
-        self._asked.update({(path, name): self._clock for name in fresh})
-        while len(self._asked) > _MOST_ASKED:
+        fresh = []
+        for name in missing:
+            asked = self._asked.setdefault((path, name), _Asked(self._clock))
+            asked.times += 1
+            if asked.times < self._options.column_cache_asks:
+                asked.clock = self._clock
+                fresh.append(name)
+        while len(self._asked) > self._options.column_cache_noted:
             del self._asked[next(iter(self._asked))]
         return None if fresh else missing
 
     def _since(self, path: Path, names: Sequence[str]) -> int:
         """Give when columns were asked for before, and note that they are again."""
-        before = min((self._asked[path, name] for name in names), default=self._clock)
-        self._asked.update({(path, name): self._clock for name in names})
+        asked = [found for name in names if (found := self._asked.get((path, name))) is not None]
+        before = min((one.clock for one in asked), default=self._clock)
+        for one in asked:
+            one.clock = self._clock
         return before
 
     def _make_room(self, size: int, before: int) -> bool:
@@ -144,7 +147,3 @@ class KeptColumns:
                 self._kept[place] = _Kept(column, self._clock)
                 self.bytes += column.bytes
             self._asked.pop(place, None)
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

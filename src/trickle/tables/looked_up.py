@@ -9,22 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow_rows import with_keys
 
 Place = tuple[object, ...]
 """Where rows are looked up: files and columns."""
 
 Search = Callable[[Mapping[str, pa.Array]], "pa.Table | None"]
-
-_MOST: Final = 32
-_MOST_BYTES: Final = 64 * 1024**2
-_WORTH: Final = 2
-"""What is known helps if at least one key in so many is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +34,9 @@ class _Looked:
 class LookedUp:
     """The rows found by the latest look-ups, up to some bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options = DEFAULT) -> None:
         """Know nothing yet."""
+        self._options = options
         self._known: list[_Looked] = []
 
     def find(self, place: Place, keys: Mapping[str, pa.Array], search: Search) -> pa.Table | None:
@@ -48,17 +44,17 @@ class LookedUp:
         near = [known for known in self._known if known.place == place and known.keys.keys() == keys.keys()]
         same = (known for known in near if all(known.keys[name].equals(values) for name, values in keys.items()))
         known = next(same, None)
-        rows = known.rows if known is not None else _partly(near, keys, search)
+        rows = known.rows if known is not None else _partly(near, keys, search, self._options)
         if rows is not None:
             others = (looked for looked in self._known if looked is not known)
-            latest = [*others, known or _Looked(place, dict(keys), rows)][-_MOST:]
-            while sum(looked.rows.nbytes for looked in latest) > _MOST_BYTES:
+            latest = [*others, known or _Looked(place, dict(keys), rows)][-self._options.lookup_cache_entries :]
+            while sum(looked.rows.nbytes for looked in latest) > self._options.lookup_cache_bytes:
                 del latest[0]
             self._known = latest  # at once: other threads may be looking
         return rows
 
 
-def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Search) -> pa.Table | None:
+def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Search, options: Options) -> pa.Table | None:
     """Search for the keys of a column that are not known, if the others are known together; else for all."""
     if len(keys) != 1:
         return search(keys)
@@ -68,7 +64,7 @@ def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Searc
             continue
         is_known = pc.is_in(wanted, value_set=known.keys[name])
         missing = wanted.filter(pc.invert(is_known))
-        if len(missing) * _WORTH <= len(wanted):
+        if len(wanted) <= options.lookup_cache_share * (len(wanted) - len(missing)):
             rows = with_keys(known.rows, {name: wanted.filter(is_known)})
             if not len(missing):
                 return rows

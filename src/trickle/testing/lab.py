@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from trickle.catalyst.frontend import Frontend
 from trickle.catalyst.jvm import Jvm
 from trickle.errors import DefinitionError
+from trickle.model.options import DEFAULT, Options, with_disabled
 from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
@@ -42,10 +43,12 @@ class Lab:
         tables: Mapping[str, tuple[str, Iterable[Row]]],
         *,
         disable: Collection[str] = (),
+        options: Options = DEFAULT,
     ) -> None:
         """Make the sources: for each name a schema (DDL) and rows."""
         self.spark = spark
-        self.disable = frozenset(disable)
+        self.options = with_disabled(options, disable)
+        self.disable = self.options.disable
         self._jvm = Jvm(spark)
         self._frontend = Frontend(self._jvm)
         self.sources: dict[str, MemorySource] = {}
@@ -79,7 +82,7 @@ class Lab:
     def refresh(self) -> RefreshReport:
         """Refresh the stream table."""
         prepared, target = self._defined()
-        return Refresh(self._jvm, prepared, target, self.mode, self.stages).run()
+        return Refresh(self._jvm, prepared, target, self.mode, self.stages, self.options).run()
 
     def differences(self) -> tuple[list[Any], list[Any]]:
         """Give the rows that are missing and the rows too many, against a recompute; both empty if all is well."""

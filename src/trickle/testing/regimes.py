@@ -1,0 +1,118 @@
+"""Limits so small that a table of ten rows takes the ways that only big tables take otherwise.
+
+A regime is a set of options. The corpus, the fuzzer and the TPC suites run under all of them: results are exact and
+refreshes differential under each. Every limit of ``Options`` is in at least one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+from zlib import crc32
+
+from trickle.errors import DefinitionError
+from trickle.model.options import Options
+
+_MANY: Final = 10**9
+
+REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
+    {
+        "default": Options(),
+        # Nothing is read whole: every row is looked up by key, and what is known of some keys serves others.
+        # Every commit owes a checkpoint.
+        "look-ups": Options(
+            whole_rows=0,
+            whole_rows_asked=0,
+            lookup_cache_share=_MANY,
+            column_cache_bytes=0,
+            column_cache_noted=1,
+            roll_forward_rows=0,
+            roll_forward_steps=1,
+            polars_net_rows=0,
+            checkpoint_interval=1,
+        ),
+        # Look-ups give up after a few keys or rows, so that terms are computed half in the driver and half by Spark.
+        # Files are written, and commits made, by Spark and Delta.
+        "short look-ups": Options(
+            whole_rows=0,
+            whole_rows_asked=3,
+            lookup_keys=3,
+            lookup_rows=4,
+            lookup_files=2,
+            refresh_lookup_rows=6,
+            lookup_cache_entries=1,
+            lookup_cache_share=1,
+            driver_pairs=8,
+            driver_quotients=0,
+            commit_rows=0,
+            commit_bytes=0,
+            commit_actions=0,
+            one_file_rows=0,
+            one_file_bytes=0,
+        ),
+        # Columns are cached, sorted and encoded when they are first asked for, and snapshots rolled forward for ever.
+        # Rewrites make one file of all.
+        "columns at once": Options(
+            whole_rows=0,
+            column_cache_asks=1,
+            column_cache_bytes=64 * 1024**2,
+            index_looks=1,
+            index_rows_per_key=0,
+            encoding_sample=10,
+            encoding_texts=10,
+            encoding_repeats=1,
+            roll_forward_share=1,
+            lookup_cache_bytes=0,
+            commit_files=0,
+            commit_chunks=0,
+        ),
+        # State tables are given up as soon as they have more than three rows.
+        # Every second operator that the driver could compute is left to Spark.
+        "no state": Options(state_rows=3, state_look_back=0, whole_rows=4, spark_share=2, release_rows=0),
+        # No change is small enough for the driver: it stays in the cluster. Small commits are made by the driver of
+        # what Spark's tasks wrote.
+        "big changes": Options(driver_change_rows=0, assumed_row_bytes=1, commit_rows=2),
+        # Changes are read by Spark and computed in the driver over tables that are not searched.
+        # Nothing is remembered, and Delta lists the files.
+        "forgetful": Options(
+            driver_change_bytes=0,
+            driver_change_rows_read=0,
+            whole_rows=0,
+            lookup_bytes=0,
+            lookup_file_bytes=0,
+            lookup_cache_entries=0,
+            log_commits_kept=1,
+            log_steps_back=1,
+            log_replay=0,
+            snapshots_kept=1,
+            reading_plans_kept=1,
+            file_facts_kept=1,
+            costs_kept=1,
+            attempts=1,
+            verify_rows=1000,
+        ),
+    }
+)
+
+
+def regime(name: str) -> Options:
+    """Give a regime by its name.
+
+    Raises:
+        DefinitionError: ``UNKNOWN_REGIME``.
+    """
+    if name not in REGIMES:
+        hint = f"Known are {', '.join(REGIMES)}."
+        raise DefinitionError("UNKNOWN_REGIME", f"there is no regime {name!r}.", hint=hint)
+    return REGIMES[name]
+
+
+def drawn(title: str) -> str:
+    """Draw a regime by a title: always the same one, and all of them over many titles.
+
+    >>> drawn("inner join") == drawn("inner join")
+    True
+    """
+    names = list(REGIMES)
+    return names[crc32(title.encode()) % len(names)]

@@ -1,0 +1,95 @@
+"""Options and regimes: what is refused, and that no limit is out of a small table's reach."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import trickle
+from trickle.compile.program import CHANGE_PASSES, PASSES
+from trickle.errors import DefinitionError
+from trickle.model.options import DEFAULT, OPTIMISATIONS, Options, limits, memory_bytes, with_disabled
+from trickle.testing.regimes import REGIMES, drawn, regime
+
+SOURCES = Path(trickle.__file__).parent
+
+
+def test_every_limit_is_in_a_regime():
+    untouched = {
+        limit.name for limit in limits() if all(getattr(o, limit.name) == limit.default for o in REGIMES.values())
+    }
+
+    assert not untouched
+
+
+def test_limits_stand_in_the_options_alone():
+    # Facts about types, protocols and numbers are no limits: no other value would do.
+    facts = {"MOST_DIGITS", "_MOST_DIGITS", "_MOST_IDS", "_MOST_PARTS", "_MOST_LEGACY_WRITER", "_MOST_MAGNITUDES"}
+    limit = re.compile(r"^(_?(?:MOST|MAX|KEPT|LEAST|MIN)_\w+)(?::[^=\n]+)? = ", re.MULTILINE)
+    found = {
+        f"{path.relative_to(SOURCES)}: {name}"
+        for path in SOURCES.rglob("*.py")
+        for name in limit.findall(path.read_text(encoding="utf-8"))
+        if name not in facts
+    }
+
+    assert not found
+
+
+def test_every_option_is_described():
+    for option in fields(Options):
+        assert option.metadata["unit"]
+        assert option.metadata["text"].endswith(".")
+
+
+def test_every_pass_can_be_switched_off():
+    assert {*PASSES, *CHANGE_PASSES} <= OPTIMISATIONS
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *({"whole_rows": value} for value in (-1, "10", True, None)),
+        {"snapshots_kept": 0},
+        {"stored_plans": 1},
+    ],
+)
+def test_values_out_of_range_are_named(values):
+    with pytest.raises(DefinitionError) as error:
+        Options(**values)
+
+    assert error.value.code == "BAD_OPTION"
+    assert next(iter(values)) in error.value.message
+
+
+def test_unknown_optimisations_are_named():
+    with pytest.raises(DefinitionError) as error:
+        with_disabled(DEFAULT, {"look_ups"})
+
+    assert (error.value.code, "look_up" in error.value.hint) == ("UNKNOWN_OPTION", True)
+
+
+def test_something_else_is_no_options():
+    with pytest.raises(DefinitionError) as error:
+        with_disabled({"whole_rows": 1}, ())
+
+    assert error.value.code == "BAD_OPTION"
+
+
+def test_unknown_regimes_are_named():
+    with pytest.raises(DefinitionError) as error:
+        regime("lookups")
+
+    assert (error.value.code, "look-ups" in error.value.hint) == ("UNKNOWN_REGIME", True)
+
+
+def test_regimes_are_drawn_evenly():
+    assert {drawn(f"case {n}") for n in range(200)} == set(REGIMES)
+
+
+def test_the_column_cache_takes_no_more_than_a_16th_of_the_memory():
+    assert DEFAULT.cache_bytes <= memory_bytes() // 16
+    assert Options(column_cache_bytes=5).cache_bytes == 5
