@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -93,3 +95,9 @@ def test_regimes_are_drawn_evenly():
 def test_the_column_cache_takes_no_more_than_a_16th_of_the_memory():
     assert DEFAULT.cache_bytes <= memory_bytes() // 16
     assert Options(column_cache_bytes=5).cache_bytes == 5
+
+
+def test_the_page_of_options_says_what_the_code_says():
+    script = Path(__file__).parents[2] / "scripts" / "options_page.py"
+
+    assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0, f"run `python {script}`"
