@@ -26,6 +26,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.refresh.at_hand import AtHand, arrow_values, as_arrow
 from trickle.refresh.key_ranges import narrow
 from trickle.refresh.reach import Keys, Reach, Wanted
+from trickle.tables.arrow_spark import arrow_frame
 from trickle.tables.delta_jvm import DeltaHandle
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Evaluation:
     def _keep(self, plan: Plan, made: pl.DataFrame) -> Plan:
         """Take a result computed in the driver."""
         name, arrow = f"made{len(self._shared)}", partial(as_arrow, plan.columns, made)
-        self._shared[name] = Rows(lambda: self.jvm.spark.createDataFrame(arrow()), made.height, arrow, made)
+        self._shared[name] = Rows(lambda: arrow_frame(self.jvm.spark, arrow()), made.height, arrow, made)
         return Shared(name, plan)
 
     def _simple(self, condition: Opaque) -> Expr | None:
@@ -302,7 +303,7 @@ def _is_at_hand(plan: Plan) -> bool:
 
 def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:
     """Give rows that the driver has read as a local relation."""
-    return Rows(lambda: jvm.spark.createDataFrame(table), table.num_rows, table)
+    return Rows(lambda: arrow_frame(jvm.spark, table), table.num_rows, table)
 
 
 def collect(jvm: Jvm, frame: DataFrame) -> Rows:

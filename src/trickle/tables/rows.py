@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from trickle.tables.arrow_spark import arrow_frame
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -48,11 +50,14 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: Stru
     Rows are tuples in the order of the schema; structs inside may be tuples, dicts or Rows.
     """
     fields = as_schema(schema)
-    return spark.createDataFrame(arrow_table(rows, fields), schema=fields)
+    return arrow_frame(spark, arrow_table(rows, fields), fields)
 
 
 def arrow_table(rows: Sequence[Sequence[Any]], fields: StructType) -> pa.Table:
     """Make an Arrow table of rows."""
+    if rows and not fields.fields:
+        message = "rows without columns cannot be counted"
+        raise ValueError(message)
     arrow = to_arrow_schema(fields)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields.fields)
     arrays = [
@@ -82,4 +87,4 @@ def _plain(value: Any, kind: Any) -> Any:
 
 def frame_of(spark: SparkSession, rows: Given) -> DataFrame:
     """Give rows as a DataFrame."""
-    return spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    return arrow_frame(spark, rows) if isinstance(rows, pa.Table) else rows

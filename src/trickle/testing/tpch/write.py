@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trickle.tables.arrow_spark import arrow_frame
 from trickle.testing.tpch.data import TABLES
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def write_with_spark(spark: SparkSession, path: str, change: Change, rows: pa.Ta
     """Commit rows of change to the table at a path."""
     kinds = set(rows["_op"].unique().to_pylist())
     columns = [column for column in rows.column_names if column != "_op"]
-    source = spark.createDataFrame(rows)
+    source = arrow_frame(spark, rows)
     if kinds == {"insert"}:
         source.select(columns).write.format("delta").mode("append").save(path)
         return

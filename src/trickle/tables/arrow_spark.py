@@ -1,0 +1,75 @@
+"""Rows from Arrow to Spark: the one place that hands them over.
+
+Law    the DataFrame has the table's rows, each as often as the table has it, whatever the table's layout
+Why    Spark 4.1 drops all rows after an empty chunk that is not the first, does not know dictionaries and views, and takes a
+       timestamp without a zone for an instant; so the layout is made plain first, and the rows are counted on the other side
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_TEXTS: Final[tuple[Callable[[Any], bool], ...]] = (pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES: Final[tuple[Callable[[Any], bool], ...]] = (
+    pa.types.is_large_binary,
+    pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
+)
+_LISTS: Final[tuple[Callable[[Any], bool], ...]] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
+)
+
+
+def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """Give an Arrow table as a DataFrame, a ``LocalRelation`` unless it is big.
+
+    Args:
+        spark: The session.
+        table: The rows, in chunks and layouts of any kind.
+        schema: Their types in Spark; None for those that their Arrow types stand for.
+    """
+    table = in_plain_layout(table)
+    # A timestamp without a zone is one in Spark too, whatever the session takes the word TIMESTAMP for.
+    wanted = from_arrow_schema(table.schema, prefer_timestamp_ntz=True) if schema is None else schema
+    frame = spark.createDataFrame(table, schema=wanted)
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    # A big table becomes an RDD of one partition for each batch, so that none of them can end another.
+    if str(plan.getClass().getSimpleName()) == "LocalRelation" and plan.data().size() != table.num_rows:
+        message = f"Spark was handed {table.num_rows} rows and has {plan.data().size()}"
+        raise AssertionError(message)
+    return frame
+
+
+def in_plain_layout(table: pa.Table) -> pa.Table:
+    """Give each column in one piece and in the layout that files have: no dictionaries, no views."""
+    plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+    if plain.types != table.schema.types:
+        table = table.cast(plain)
+    return table.combine_chunks() if any(column.num_chunks > 1 for column in table.columns) else table
+
+
+def _plain(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if any(test(kind) for test in _TEXTS):
+        return pa.string()
+    if any(test(kind) for test in _BINARIES):
+        return pa.binary()
+    if any(test(kind) for test in _LISTS):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
