@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,45 @@ def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession)
     inserts = target.apply_bag(local_frame(spark, [(*NULLS, 2)], WEIGHTED), "third", after)
     assert (inserts.rows_inserted, inserts.rows_deleted) == (2, 0)
     assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3, row_key(NULLS): 2}
+
+
+FLOATS = "k int, x double, y float"
+NESTED = f"{FLOATS}, s struct<d:double,a:array<double>>"
+
+
+@pytest.mark.parametrize("schema", [FLOATS, NESTED], ids=["plain", "nested"])
+def test_rows_that_differ_in_last_digits_are_taken_back(
+    tables: Implementation, spark: SparkSession, schema: str
+) -> None:
+    def row(k: int | None, x: float | None, nth: int = 0) -> tuple[object, ...]:
+        inner = None if x is None else (x + nth * 1e-16, [x, None])
+        return (k, x, 1.5, inner)[: 4 if schema == NESTED else 3]
+
+    weighted = f"{schema}, {WEIGHT} bigint not null"
+    sum_, other, far = 0.1 + 0.2, 0.30000000000000010, 0.3000001
+    target = tables.target(schema, [row(1, 0.3), row(1, other), row(1, far), row(2, 0.3), row(3, None), row(4, 5.0)])
+
+    change = [
+        (*row(1, sum_), -1),  # near to two: the nearest goes
+        (*row(2, sum_), -1),
+        (*row(2, 7.0), 2),
+        (*row(5, 9.0), -1),  # never stored, but brought by the change itself
+        (*row(5, 9.000000000000002), 2),
+        (*row(4, 5.0), -1),
+    ]
+    applied = target.apply_bag(local_frame(spark, change, weighted), "near", target.state())
+
+    assert (applied.rows_inserted, applied.rows_deleted) == (3, 3)
+    expected = [row(1, other), row(1, far), row(2, 7.0), row(2, 7.0), row(3, None), row(5, 9.000000000000002)]
+    assert tables.rows(target) == Counter(row_key(one) for one in expected)
+
+    before = target.state()
+    with pytest.raises(StateError) as mismatch:
+        target.apply_bag(local_frame(spark, [(*row(1, 0.300001), -1)], weighted), "far", before)
+    assert mismatch.value.code == STATE_MISMATCH
+    with pytest.raises(StateError):
+        target.apply_bag(local_frame(spark, [(*row(3, 0.0), -1)], weighted), "null", before)
+    assert target.state() == before
 
 
 def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementation, spark: SparkSession) -> None:

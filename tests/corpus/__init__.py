@@ -10,6 +10,7 @@ from . import (
     aggregates,
     composition,
     dataframes,
+    doubles,
     generators,
     group_functions,
     joins,
@@ -39,6 +40,7 @@ FAMILIES: Final[Mapping[str, tuple[Case, ...]]] = MappingProxyType(
         "Top-k": top_k.CASES,
         "Recursion": recursion.CASES,
         "Composition": (*composition.CASES, *dataframes.CASES, *group_functions.CASES),
+        "Sums of doubles": doubles.CASES,
         "Refused": refused.CASES,
     }
 )

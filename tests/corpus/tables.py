@@ -11,6 +11,7 @@ items, ``dept`` 1 and its people), so that deleting the first row of every table
     bag_a, bag_b, bag_c   two nullable ints with duplicates
     docs      arrays, structs, JSON text, binary, timestamps, doubles with NaN and -0.0
     prefs     a map, which cannot be compared or grouped
+    weights   doubles whose sums have other last digits when they are added in another order
 """
 
 from __future__ import annotations
@@ -424,6 +425,30 @@ READINGS: Final = Table(
     ),
 )
 
+WEIGHTS: Final = Table(
+    name="weights",
+    ddl="bin INT, id INT, x DOUBLE",
+    rows=(
+        (1, 1, 0.1),
+        (1, 2, 0.2),
+        (1, 3, 0.3),
+        (2, 4, 0.7),
+        (2, 5, 1000.1),
+        (2, 6, 0.1),
+        (3, 7, -0.3),
+        (3, 8, 1e-3),
+        (None, 9, 2.2),
+        (None, 9, 2.2),
+        (4, 10, None),
+        (5, 11, 1e9 / 3),
+        (5, 12, 1e-9),
+    ),
+    keys=("bin",),
+    values=("x",),
+    # Sums of different bins are different, by more than their last digits.
+    draw=lambda rng, number: (rng.choice([1, 2, 3, 4, None]), number, number * 0.1 + rng.choice([0.7, 1.3, 1e-3])),
+)
+
 TABLES: Final[Mapping[str, Table]] = MappingProxyType(
     {
         table.name: table
@@ -442,6 +467,7 @@ TABLES: Final[Mapping[str, Table]] = MappingProxyType(
             PRICES,
             SALES,
             READINGS,
+            WEIGHTS,
         )
     }
 )

@@ -282,13 +282,15 @@ class Sums:
 class Aggregate(OneInput):
     """One row for each distinct value of the keys; without keys, always one row.
 
-    ``sums`` is its form as a state, None if it has none.
+    ``sums`` is its form as a state, None if it has none. ``inexact`` says that its values may have other last digits when
+    they are computed again: sums of floating-point numbers.
     """
 
     keys: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     child: Plan
     sums: Sums | None = field(default=None, repr=False)
+    inexact: bool = False
 
     def __post_init__(self) -> None:
         """Check references."""
@@ -302,12 +304,13 @@ class Aggregate(OneInput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window(OneInput):
-    """The child's rows, each with values computed over its partition."""
+    """The child's rows, each with values computed over its partition; ``inexact`` as of an aggregate."""
 
     functions: tuple[Output, ...]
     partition: tuple[Expr, ...]
     order: tuple[Expr, ...]
     child: Plan
+    inexact: bool = False
 
     def __post_init__(self) -> None:
         """Check references."""

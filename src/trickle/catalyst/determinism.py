@@ -11,6 +11,11 @@ column of the input, ascending, NULLs first.
     collect_list(x), collect_set(x)                     -> sorted
     listagg(x), listagg(x) WITHIN GROUP (ORDER BY y)    -> in the order of y, then x
     mode(x)                                             -> the least of the most frequent values
+
+Sums of floating-point numbers depend on the order too, in their last digits. In windows they are added in one order:
+
+    over the whole partition                            -> by ROWS, in the order completed with the input's columns
+    RANGE from the start to the current row             -> by ROWS in that order; for all peers what the last of them has
 """
 
 from __future__ import annotations
@@ -19,12 +24,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Expr, Opaque, Output, passthrough
+from trickle.algebra.expr import Column, Expr, Opaque, Output, passthrough
 from trickle.algebra.plan import Aggregate, Plan, Project, Window
 from trickle.algebra.walk import transform
+from trickle.catalyst.inexact import is_inexact
 from trickle.catalyst.jvm import Jvm, items
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trickle.catalyst.lift import Lift
 
 _EXPR: Final = "org.apache.spark.sql.catalyst.expressions."
@@ -54,6 +62,57 @@ def fix_order(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
         return node
 
     return transform(plan, rule)
+
+
+def fix_sums(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
+    """Give the plan with floating-point numbers added in one order in every window, or the window marked as inexact."""
+
+    def rule(node: Plan) -> Plan:
+        if not isinstance(node, Window):
+            return node
+        ends = {
+            o.column: _sum_end(o.expr.handle, jvm)
+            for o in node.functions
+            if isinstance(o.expr, Opaque) and is_inexact(jvm, (o.expr.handle,))
+        }
+        return _fix_sums(node, ends, jvm, lift) if any(end != "known" for end in ends.values()) else node
+
+    return transform(plan, rule)
+
+
+def _sum_end(expression: Any, jvm: Jvm) -> str:
+    """Tell how the order in which a window adds is made ``known``: it is, by ``rows``, by the ``last`` peer, or not."""
+    frame = expression.windowSpec().frameSpecification()
+    lower, upper = jvm.name(frame.lower()), jvm.name(frame.upper())
+    if lower.startswith("Unbounded") and upper.startswith("Unbounded"):
+        return "rows"
+    if jvm.name(frame.frameType()) == "RowFrame$":
+        return "known"
+    return "last" if lower.startswith("Unbounded") and upper == "CurrentRow$" else "open"
+
+
+def _fix_sums(node: Window, ends: Mapping[Column, str], jvm: Jvm, lift: Lift) -> Plan:
+    ties = [jvm.ascending(c.handle) for c in node.child.columns if c.orderable and c.handle is not None]
+    order = [_sort_order(o, jvm) for o in node.order]
+    plan = node.child
+    if whole := [o for o in node.functions if ends.get(o.column) == "rows"]:
+        plan = _window(whole, node.partition, [*order, *ties], plan, jvm, lift)
+    if running := [o for o in node.functions if ends.get(o.column) == "last"]:
+        own = [lift.column(jvm.attribute(o.column.name, o.column.handle.dataType())) for o in running]
+        made = [Output(c, o.expr) for c, o in zip(own, running, strict=True)]
+        plan = _window(made, node.partition, [*order, *ties], plan, jvm, lift)
+        peers = (*node.partition, *(lift.expr(o.child()) for o in order))
+        lasts = [Output(o.column, _last(c, o.expr, jvm, lift)) for c, o in zip(own, running, strict=True)]
+        plan = _window(lasts, peers, ties, plan, jvm, lift, whole=True)
+    if rest := tuple(o for o in node.functions if ends.get(o.column, "known") in ("known", "open")):
+        plan = replace(node, functions=rest, child=plan, inexact="open" in ends.values())
+    return plan if plan.columns == node.columns else Project(passthrough(node.columns), plan)
+
+
+def _last(column: Column, like: Expr, jvm: Jvm, lift: Lift) -> Expr:
+    """Give the last value of a column as a window expression; its window comes from who places it."""
+    spec = like.handle.windowSpec()  # type: ignore[union-attr]
+    return lift.expr(jvm.cls(_EXPR + "WindowExpression")(jvm.call("last", [column.handle]), spec))
 
 
 def _is_suspect(expr: Expr) -> bool:

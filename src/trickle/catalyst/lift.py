@@ -31,6 +31,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import walk
 from trickle.catalyst.additive import additive_form
+from trickle.catalyst.inexact import is_inexact
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
@@ -242,7 +243,7 @@ def _lift_aggregate(lift: Lift, node: Any) -> Plan:
     done, joined = lift.without_subqueries(named + grouping, child)
     plain = _aggregate(lift, done[len(named) :], done[: len(named)], joined)
     extra = tuple(Col(c) for c in joined.columns if c.id not in child.ids)
-    return Aggregate((*plain.keys, *extra), plain.outputs, joined)
+    return replace(plain, keys=(*plain.keys, *extra))
 
 
 def _aggregate(lift: Lift, grouping: list[Any], named: list[Any], child: Plan) -> Aggregate:
@@ -258,7 +259,7 @@ def _aggregate(lift: Lift, grouping: list[Any], named: list[Any], child: Plan) -
                     return Output(lifted.column, key)
         return lifted
 
-    return Aggregate(keys, tuple(output(n) for n in named), child)
+    return Aggregate(keys, tuple(output(n) for n in named), child, inexact=is_inexact(lift.jvm, named))
 
 
 def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: Plan) -> Plan:
@@ -277,7 +278,7 @@ def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: 
         return expr.withNewChildren(lift.jvm.seq([extract(c) for c in items(expr.children())]))
 
     outer = [extract(n) for n in named]
-    aggregate = Aggregate((), tuple(found), below[0])
+    aggregate = Aggregate((), tuple(found), below[0], inexact=is_inexact(lift.jvm, named))
     done, joined = lift.without_subqueries(outer, aggregate)
     return Project(tuple(lift.output(n) for n in done), joined)
 

@@ -147,34 +147,40 @@ def columns_read(plan: Plan) -> dict[str, tuple[str, ...]]:
     return {source: tuple(names) for source, names in found.items()}
 
 
-def compile_plan(plan: Plan, disable: frozenset[str] = frozenset(), without: Collection[str] = ()) -> Program:
+def compile_plan(
+    plan: Plan, disable: frozenset[str] = frozenset(), without: Collection[str] = (), *, keeps_state: bool = True
+) -> Program:
     """Run the passes, cut the plan into stages and choose how changes are applied.
 
     Args:
         plan: The lifted plan.
         disable: Names of optimisations to leave out.
         without: Names of stages to leave out.
+        keeps_state: False for a query that is only ever recomputed.
     """
     for name, rewrite in PASSES.items():
         if name not in disable:
             plan = rewrite(plan)
-    top, stages = (plan, ()) if "stages" in disable else cut(plan, without, merged="merged_state" not in disable)
+    keyed = find_keys(plan)
+    top: Plan = plan
+    stages: tuple[Stage, ...] = ()
+    if keeps_state:
+        top, stages = cut(
+            plan,
+            without,
+            merged="merged_state" not in disable,
+            only_needed="stages" in disable,
+            replaced=None if keyed is None else keyed.aggregate,
+        )
     return replace(_program(top, disable), stages=tuple(_program(s.plan, disable, s) for s in stages), whole=plan)
 
 
 def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:
     is_state = stage is not None and stage.sums is not None  # a merge gives rows by key
-    by_key = "replace_keys" not in disable or _has_floats(plan) or is_state
-    keyed = find_keys(plan) if by_key else None
-    return Program(plan, disable, keyed, stage)
-
-
-def _has_floats(plan: Plan) -> bool:
-    """Tell whether rows hold floating-point numbers.
-
-    A sum may come out otherwise in its last bits, so such a row is found by its key, not by its values.
-    """
-    return any("double" in c.type or "float" in c.type for c in plan.columns)
+    keyed = find_keys(plan)
+    # What may come out otherwise in its last digits is found by its key, not by its values.
+    by_key = "replace_keys" not in disable or is_state or (keyed is not None and keyed.aggregate.inexact)
+    return Program(plan, disable, keyed if by_key else None, stage)
 
 
 def find_keys(plan: Plan) -> Keyed | None:

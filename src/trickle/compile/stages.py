@@ -2,9 +2,11 @@
 
     aggregate with a state    -> its state is a stage; the aggregate is a projection of it
     input of a top-k          -> a stage, if joins or aggregates make it: the next row is then at hand when one leaves
+    inexact aggregate         -> a stage, if anything reads it: what cannot be computed twice alike is remembered
 
 A stage is maintained like a stream table of its own and read like a source. It pays if it is small against its input, which
-only its first fill tells: one that turns out big is left out (``without``).
+only its first fill tells: one that turns out big is left out (``without``). What is remembered for exactness is never left
+out: a sum of doubles that is joined, ranked or compared must have the same digits at every place and at every refresh.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from trickle.algebra.expr import Col, Column, Output, new_column
+from trickle.algebra.expr import Col, Column, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
@@ -35,6 +37,9 @@ from trickle.compile.sums import finished, state_of
 MARK: Final = "@"
 """Names of stages begin with it; no source's name does."""
 
+_REMEMBERED: Final = "r"
+"""Names of what is remembered go on so, that of others with a number."""
+
 _NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
 """Types that a Delta table does not hold, or whose equal values differ."""
 
@@ -47,12 +52,14 @@ class Stage:
         plan: What the table holds.
         sums: The aggregate it is the state of; None for a stage that is maintained as any stream table.
         child: The input of that aggregate.
+        remembers: True if the result would not be right without it: it holds values that cannot be computed twice alike.
     """
 
     name: str
     plan: Plan
     sums: Sums | None = None
     child: Plan | None = None
+    remembers: bool = False
 
 
 def is_stage(source: str) -> bool:
@@ -60,15 +67,28 @@ def is_stage(source: str) -> bool:
     return source.startswith(MARK)
 
 
-def cut(plan: Plan, without: Collection[str] = (), *, merged: bool = True) -> tuple[Plan, tuple[Stage, ...]]:
+def cut(
+    plan: Plan,
+    without: Collection[str] = (),
+    *,
+    merged: bool = True,
+    only_needed: bool = False,
+    replaced: Aggregate | None = None,
+) -> tuple[Plan, tuple[Stage, ...]]:
     """Give the plan over its stages, and the stages, each after those it reads.
 
-    ``merged`` says whether states may be kept that are not additive.
+    Args:
+        plan: What the table holds.
+        without: Names of stages to leave out.
+        merged: True if states may be kept that are not additive.
+        only_needed: True to cut nothing but what must be remembered.
+        replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
     """
     found: list[Stage] = []
-    shown = _shown(plan)
+    shown, top_window = _shown(plan), _top_window(plan)
     memo: dict[int, Plan] = {}
     count = 0
+    remembered = 0
 
     def named() -> str | None:
         """Number the candidates, also those left out, so that a name always means the same part."""
@@ -77,14 +97,37 @@ def cut(plan: Plan, without: Collection[str] = (), *, merged: bool = True) -> tu
         name = f"{MARK}{count}"
         return None if name in without else name
 
-    def visit(node: Plan) -> Plan:
+    def visit(node: Plan, *, only_needed: bool = only_needed) -> Plan:
         done = memo.get(id(node))
         if done is None:
-            done = memo[id(node)] = node if isinstance(node, Loop) else stand_on(node)
+            done = memo[id(node)] = stand_on(node, only_needed=only_needed or isinstance(node, Loop))
         return done
 
-    def stand_on(node: Plan) -> Plan:
-        over = rebuild(node, tuple(visit(p) for p in node.inputs))
+    def stand_on(node: Plan, *, only_needed: bool) -> Plan:
+        over = rebuild(node, tuple(visit(p, only_needed=only_needed) for p in node.inputs))
+        kept = over if only_needed else chosen(node, over)
+        if (
+            kept is over
+            and isinstance(over, Aggregate | Window)
+            and over.inexact
+            and node not in (replaced, top_window)
+        ):
+            return remember(over)
+        return kept
+
+    def remember(node: Aggregate | Window) -> Plan:
+        nonlocal remembered
+        keyed = _with_keys(node) if isinstance(node, Aggregate) else node
+        if not _reads_sources(node.child) or not _can_be_stored(keyed.columns):
+            return node
+        remembered += 1
+        name = f"{MARK}{_REMEMBERED}{remembered}"
+        stored, read = _numbered(keyed, name)
+        found.append(Stage(name, stored, remembers=True))
+        return read if keyed is node else Project(passthrough(node.columns), read)
+
+    def chosen(node: Plan, over: Plan) -> Plan:
+        """Cut off what pays."""
         match over:
             case Aggregate(sums=Sums() as sums, child=child) if _reads_sources(child):
                 name = named()
@@ -100,8 +143,7 @@ def cut(plan: Plan, without: Collection[str] = (), *, merged: bool = True) -> tu
                     return replace(over, child=read)
         return over
 
-    top = visit(plan)
-    return top, tuple(found)
+    return visit(plan), tuple(found)
 
 
 def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
@@ -110,6 +152,15 @@ def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
     pairs = tuple(zip(columns, plan.columns, strict=True))
     stored = Project(tuple(Output(stored, Col(c)) for stored, c in pairs), plan)
     return stored, Project(tuple(Output(c, Col(stored)) for stored, c in pairs), Scan(name, columns))
+
+
+def _with_keys(node: Aggregate) -> Aggregate:
+    """Give an aggregate that shows all its keys, so that its rows can be replaced by them."""
+    shown = {o.expr for o in node.outputs}
+    hidden = [k for k in dict.fromkeys(node.keys) if k not in shown]
+    columns = (new_column(f"k{i}", k.column.type if isinstance(k, Col) else "") for i, k in enumerate(hidden))
+    more = tuple(Output(c, k) for c, k in zip(columns, hidden, strict=True))
+    return replace(node, outputs=(*node.outputs, *more)) if more else node
 
 
 def _can_be_stored(columns: tuple[Column, ...]) -> bool:
@@ -139,6 +190,13 @@ def _shown(plan: Plan) -> Plan | None:
     doubles = {o.column.id for o in plan.sums.results if "double" in o.column.type}
     named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.sums.outputs)
     return plan if named else None
+
+
+def _top_window(plan: Plan) -> Window | None:
+    """Give the top window if all that stands above it is to name its columns: its rows are found by nearness."""
+    while isinstance(plan, Project) and all(isinstance(o.expr, Col) for o in plan.outputs):
+        plan = plan.child
+    return plan if isinstance(plan, Window) else None
 
 
 def _reads_sources(plan: Plan) -> bool:

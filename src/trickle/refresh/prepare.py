@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trickle.algebra.plan import TopK
 from trickle.algebra.walk import walk
-from trickle.catalyst.determinism import fix_order
+from trickle.catalyst.determinism import fix_order, fix_sums
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lift import Lift
 from trickle.compile.program import Program, columns_read, compile_plan
@@ -85,8 +85,9 @@ def prepare(
     lift = Lift(jvm, resolve_leaf, frontend.recursion_limit(session))
     plan = lift.plan(analysed if session is None else frontend.optimise(session, analysed))
     ordered = fix_order(plan, jvm, lift)
+    summed = fix_sums(ordered, jvm, lift)
     return Prepared(
-        compile_plan(ordered, disable | {"stages"} if obstacles or lift.obstacles else disable, without),
+        compile_plan(summed, disable, without, keeps_state=not (obstacles or lift.obstacles)),
         lift.sources,
         (*obstacles, *lift.obstacles),
         frontend.is_time_dependent(obstacles),

@@ -112,10 +112,11 @@ class Refresh:
             reason = self._why_broken(spans)
             if reason is None and goal is None and self.mode == "auto":
                 reason = self._why_cheaper(record, self.costs)
-        if reason is not None and reason.code == codes.COST:
-            # To fill the stages too may take as long again: they wait until a refresh needs them.
+        if reason is not None and reason.code == codes.COST and not self._remembers:
+            # To fill the stages too may take as long again: they wait until a refresh needs them. Not so what is
+            # remembered: the next change could not be told from rows that were computed without it.
             return self._full(state, aim, reason)
-        if reason is None and record is not None:
+        if record is not None and (reason is None or reason.code == codes.COST):
             record = self._caught_up(record)
         rebuilt = self._refresh_stages(aim, record, full=full)
         if reason is None and record is not None:
@@ -137,6 +138,11 @@ class Refresh:
         return report
 
     # -- stages
+
+    @property
+    def _remembers(self) -> bool:
+        """True if some stage holds values that cannot be computed twice alike."""
+        return any(p.stage is not None and p.stage.remembers for p in self.prepared.stages)
 
     def _is_behind(self, record: RefreshRecord) -> bool:
         """Tell whether the last refresh went without some stage."""
@@ -188,7 +194,8 @@ class Refresh:
     def _run_stage(self, name: str, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool) -> RefreshReport:
         """Refresh a stage and add its version to the goal."""
         report = stage.run(full=full, goal={n: goal[n] for n in stage.prepared.program.used})
-        if report.mode == "full" and report.rows_inserted > self.options.state_rows:
+        is_needed = stage.prepared.program.stage is not None and stage.prepared.program.stage.remembers
+        if report.mode == "full" and report.rows_inserted > self.options.state_rows and not is_needed:
             raise StageTooBigError(name)
         goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
         return report

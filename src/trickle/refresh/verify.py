@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trickle.model.names import quote
+from trickle.model.nearness import is_near
 from trickle.model.options import DEFAULT, Options
 from trickle.model.report import VerifyReport
 from trickle.refresh.audit import broken_keys
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from trickle.tables.contract import TargetTable
 
 _SAMPLE = 5
-_FLOAT_TOLERANCE = 1e-9
 
 
 def verify_table(
@@ -81,7 +80,7 @@ def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: 
     if missing + extra <= most:
         for want in list(lacking):
             for have in list(surplus):
-                if _close(want, have):
+                if is_near(want, have):
                     common = min(lacking[want], surplus[have])
                     lacking[want] -= common
                     surplus[have] -= common
@@ -105,14 +104,6 @@ def _frozen(value: object) -> tuple[object, ...]:
         )
 
     return tuple(freeze(v) for v in value)  # type: ignore[attr-defined]
-
-
-def _close(a: object, b: object) -> bool:
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(_close(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=_FLOAT_TOLERANCE, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
-    return a == b
 
 
 def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:

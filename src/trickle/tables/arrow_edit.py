@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trickle.tables.arrow_rows import near, row_ids, taken, with_places
+from trickle.tables.arrow_rows import near, nearest, row_ids, taken, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,9 @@ class MissingRowsError(Exception):
 def edit_bag(stored: pa.Table, change: pa.Table) -> Edit:
     """Take -n copies of each row of ``change`` out, put +n in; the weight is its last column.
 
+    Rows with floating-point values that are not there as they are, but nearly so, are taken back too; one that is not
+    stored at all may take back what the change itself brings.
+
     Raises:
         MissingRowsError: A row is not there that often.
     """
@@ -56,9 +59,30 @@ def edit_bag(stored: pa.Table, change: pa.Table) -> Edit:
     leaving = places[taken(pool, wanted, -weights[going])]
     went = -int(weights[going].sum())
     if len(leaving) != went:
+        copies = np.repeat(np.arange(len(wanted)), -weights[going])
+        missing = with_places(gone, copies[~taken(wanted[copies], pool)])
+        also, inserts, met = _nearly(stored, leaving, inserts, missing)
+        leaving, went = np.concatenate([leaving, also]), went - (met - len(also))
+    if len(leaving) != went:
         message = f"{len(leaving)} of the {went} rows that are to be deleted"
         raise MissingRowsError(message)
     return Edit(leaving, inserts)
+
+
+def _nearly(stored: pa.Table, leaving: Numbers, inserts: pa.Table, missing: pa.Table) -> tuple[Numbers, pa.Table, int]:
+    """Find partners of missing rows: stored ones first, then among the inserts, which lose them.
+
+    Gives the places of the stored ones, the inserts that are left, and how many rows found a partner.
+    """
+    exact = [place for place, kind in enumerate(missing.schema.types) if not pa.types.is_floating(kind)]
+    if len(exact) == missing.num_columns:
+        return np.zeros(0, np.int64), inserts, 0
+    left = np.setdiff1d(near(stored.select(exact), missing.select(exact)), leaving)
+    at, met = nearest(with_places(stored, left), missing)
+    alone = missing.filter(pa.array(~np.isin(np.arange(missing.num_rows), met)))
+    gone, met_there = nearest(inserts, alone)
+    inserts = inserts.filter(pa.array(~np.isin(np.arange(inserts.num_rows), gone)))
+    return left[at], inserts, len(met) + len(met_there)
 
 
 def edit_keys(stored: pa.Table, rows: pa.Table, touched: pa.Table, keys: Sequence[str]) -> Edit:

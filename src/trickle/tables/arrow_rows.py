@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trickle.model.nearness import distance, is_near
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -85,6 +87,31 @@ def taken(pool: Numbers, wanted: Numbers, counts: Numbers | None = None) -> Mask
     starts = np.searchsorted(ordered, ordered)
     marked[order] = np.arange(len(pool)) - starts < limit[order]
     return marked
+
+
+def nearest(pool: pa.Table, wanted: pa.Table) -> tuple[Numbers, Numbers]:
+    """Pair each wanted row with a row of the pool that is equal but for near floating-point values, each at most once.
+
+    Gives the places of the pairs in both. Of several that are near the nearest is taken.
+    """
+    floating = [place for place, kind in enumerate(wanted.schema.types) if pa.types.is_floating(kind)]
+    others = [place for place in range(wanted.num_columns) if place not in floating]
+    if not floating or not pool.num_rows or not wanted.num_rows:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    groups, asked = row_ids(pool.select(others), wanted.select(others))
+    order = np.argsort(groups, kind="stable")
+    starts, ends = (np.searchsorted(groups[order], asked, side=side) for side in ("left", "right"))
+    have, want = (list(zip(*(t.column(p).to_pylist() for p in floating), strict=True)) for t in (pool, wanted))
+    free = np.ones(pool.num_rows, np.bool_)
+    pairs = []
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        near_ones = [at for at in order[start:end] if free[at] and is_near(have[at], want[place])]
+        if near_ones:
+            best = min(near_ones, key=lambda at: distance(have[at], want[place]))
+            free[best] = False
+            pairs.append((best, place))
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
 
 
 def with_places(table: pa.Table, places: Numbers | Sequence[int]) -> pa.Table:

@@ -7,19 +7,31 @@ driver. A big one stays in the cluster: the same decision is a window, and its r
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DoubleType,
+    FloatType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 from pyspark.sql.window import Window
 
+from trickle.model.nearness import ABSOLUTE, RELATIVE
 from trickle.tables.rows import local_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
@@ -40,6 +52,7 @@ class Found:
         same: For keys, the numbers (``__id``) of the new rows that are there already; None if there are none.
         same_count: How many those are.
         kept: What must be unpersisted in the end.
+        met: How many copies of each numbered row (``__id``) were found, for a small change.
     """
 
     addresses: DataFrame
@@ -47,6 +60,7 @@ class Found:
     same: DataFrame | None = None
     same_count: int = 0
     kept: tuple[DataFrame, ...] = ()
+    met: Mapping[int, int] | None = None
 
     @property
     def count(self) -> int:
@@ -68,11 +82,116 @@ def find_copies(table: DataFrame, gone: DataFrame, width: int, *, local: bool) -
             if taken[number] < -weight:
                 taken[number] += 1
                 chosen.append((file, row))
-        return Found(local_frame(table.sparkSession, chosen, _ADDRESS), _per_file(chosen))
+        return Found(local_frame(table.sparkSession, chosen, _ADDRESS), _per_file(chosen), met=taken)
     nth = Window.partitionBy("__id").orderBy("__file", "__row")
     first = matches.withColumn("__nth", fn.row_number().over(nth)).where(fn.col("__nth") <= -fn.col("__w"))
-    addresses = first.select("__file", "__row").persist(CACHE)
+    addresses = first.select("__file", "__row", "__id").persist(CACHE)
     return Found(addresses, _counted(addresses), kept=(addresses,))
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Partners of rows that were not found as they are.
+
+    Attributes:
+        found: What was found before, and the stored rows that are near to one of them.
+        cancelled: How many copies go of each numbered row (``__id``) that the change itself brings.
+    """
+
+    found: Found
+    cancelled: Mapping[int, int]
+
+
+def find_near(table: DataFrame, signed: DataFrame, found: Found, kinds: Sequence[DataType]) -> Near:
+    """Find rows near to those that are to go and were not found: equal but for near floating-point values.
+
+    Stored rows come first; what was never stored may take back what the change itself brings.
+    """
+    floating = [place for place, kind in enumerate(kinds) if _floating(kind)]
+    if not floating:
+        return Near(found, {})
+    gone = signed.where("__w < 0")
+    if found.met is None:
+        counts = found.addresses.groupBy("__id").agg(fn.count("*").alias("__met"))
+        rest = gone.join(counts, "__id", "left").withColumn("__need", -fn.col("__w") - fn.coalesce("__met", fn.lit(0)))
+        need = dict(_values(rest.where("__need > 0").select("__id", "__need")))
+    else:
+        need = {row: -weight - found.met.get(row, 0) for row, weight in _values(gone.select("__id", "__w"))}
+        need = {row: copies for row, copies in need.items() if copies > 0}
+    spark = table.sparkSession
+    missing = gone.join(fn.broadcast(local_frame(spark, [(row,) for row in need], _NUMBER)), "__id").drop("__w")
+    matches = table.join(fn.broadcast(missing), _all_near(kinds), "inner").join(
+        found.addresses.select("__file", "__row"), ["__file", "__row"], "left_anti"
+    )
+    pairs = _values(matches.select("__file", "__row", "__id", _distance(kinds)))
+    near = _paired([((file, row), 1, number, far) for file, row, number, far in pairs], need)
+    came = signed.where("__w > 0").withColumnsRenamed({f"c{p}": f"t{p}" for p in range(len(kinds))})
+    came = came.withColumnsRenamed({"__id": "__came"})
+    pairs = _values(
+        came.join(fn.broadcast(missing), _all_near(kinds)).select("__came", "__w", "__id", _distance(kinds))
+    )
+    cancelled = _paired(pairs, need)
+    local = local_frame(spark, list(near), _ADDRESS)
+    hit = dict(Counter(found.hit) + Counter(_per_file(list(near))))
+    return Near(replace(found, addresses=found.addresses.select("__file", "__row").union(local), hit=hit), cancelled)
+
+
+def _paired(pairs: Sequence[tuple[Any, int, int, float]], need: dict[int, int]) -> dict[Any, int]:
+    """Give how many copies of each candidate go, the nearest pairs first; what is needed becomes less."""
+    left: dict[Any, int] = {}
+    gone: Counter[Any] = Counter()
+    for candidate, copies, number, _ in sorted(pairs, key=itemgetter(3)):
+        some = min(left.setdefault(candidate, copies), need[number])
+        left[candidate] -= some
+        need[number] -= some
+        if some:
+            gone[candidate] += some
+    return gone
+
+
+def _all_near(kinds: Sequence[DataType]) -> Column:
+    tests = []
+    for place, kind in enumerate(kinds):
+        stored, wanted = fn.col(f"t{place}"), fn.col(f"c{place}")
+        tests.append(_near(kind, stored, wanted) if _floating(kind) else stored.eqNullSafe(wanted))
+    return reduce(lambda left, right: left & right, tests)
+
+
+def _near(kind: DataType, a: Column, b: Column) -> Column:
+    match kind:
+        case DoubleType() | FloatType():
+            a, b = a.cast("double"), b.cast("double")
+            size = fn.greatest(fn.abs(a), fn.abs(b))
+            is_close = fn.abs(a - b) <= fn.greatest(size * fn.lit(RELATIVE), fn.lit(ABSOLUTE))
+            test = a.eqNullSafe(b) | fn.coalesce(is_close & (size < fn.lit(float("inf"))), fn.lit(False))
+        case StructType(fields=fields) if _floating(kind):
+            parts = [_near(f.dataType, a.getField(f.name), b.getField(f.name)) for f in fields]
+            test = (a.isNull() & b.isNull()) | (a.isNotNull() & b.isNotNull() & reduce(lambda x, y: x & y, parts))
+        case ArrayType(elementType=element) if _floating(kind):
+            each = fn.forall(fn.zip_with(a, b, lambda x, y: _near(element, x, y)), lambda is_near: is_near)
+            both = a.isNotNull() & b.isNotNull() & (fn.size(a) == fn.size(b))
+            test = (a.isNull() & b.isNull()) | (both & fn.coalesce(each, fn.lit(False)))
+        case _:
+            test = a.eqNullSafe(b)
+    return test
+
+
+def _distance(kinds: Sequence[DataType]) -> Column:
+    """Give how far two near rows are apart, as far as columns of numbers tell."""
+    numbers = [place for place, kind in enumerate(kinds) if isinstance(kind, DoubleType | FloatType)]
+    parts = [fn.abs(fn.col(f"t{p}").cast("double") - fn.col(f"c{p}").cast("double")) for p in numbers]
+    finite = [fn.when(part < fn.lit(float("inf")), part).otherwise(fn.lit(0.0)) for part in parts]
+    return reduce(lambda a, b: a + b, finite, fn.lit(0.0))
+
+
+def _floating(kind: DataType) -> bool:
+    match kind:
+        case ArrayType(elementType=element):
+            return _floating(element)
+        case StructType(fields=fields):
+            return any(_floating(field.dataType) for field in fields)
+        case _:
+            return isinstance(kind, DoubleType | FloatType)
 
 
 def find_keys(

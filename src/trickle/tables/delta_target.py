@@ -20,7 +20,7 @@ from trickle.tables.contract import Applied, TargetState
 from trickle.tables.delta_accumulate import add_up
 from trickle.tables.delta_commit import APPLICATION, Transaction, commit_lock, conflict
 from trickle.tables.delta_files import FileList
-from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find_keys, some_incomparable
+from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find_keys, find_near, some_incomparable
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import Addressed, repeated, rewrite
@@ -28,10 +28,10 @@ from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
 from trickle.tables.driver_log import LocalLog
-from trickle.tables.rows import frame_of
+from trickle.tables.rows import frame_of, local_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -185,6 +185,13 @@ class DeltaTarget:
             table = Addressed(transaction, names)
             found = find_copies(table.frame, signed.where("__w < 0"), len(names), local=local)
             work.undo.extend(found.kept)
+            if found.count != went:
+                kinds = [field.dataType for field in change.schema.fields[:-1]]
+                near = find_near(table.frame, signed, found, kinds)
+                found, less = near.found, sum(near.cancelled.values())
+                came, went = came - less, went - less
+                if less:
+                    inserts = _without(signed, near.cancelled, most).select(*_places(names)).toDF(*names)
             work.step("find")
             if found.count != went:
                 raise StateError(
@@ -328,6 +335,14 @@ def _gone(new: DataFrame, touched: DataFrame, places: Sequence[int]) -> DataFram
     present = new.select(*(fn.col(f"c{place}").alias(f"t{place}") for place in places))
     gone = one.join(present, all_equal(0, places), "left_anti")
     return new.where("false").drop("__id", "__gone").unionByName(gone, allowMissingColumns=True)
+
+
+def _without(signed: DataFrame, cancelled: Mapping[int, int], most: int) -> DataFrame:
+    """Give the rows that come, less some copies of those with some numbers."""
+    less = local_frame(signed.sparkSession, list(cancelled.items()), "__id BIGINT, __less BIGINT")
+    left = signed.where("__w > 0").join(fn.broadcast(less), "__id", "left")
+    left = left.withColumn("__w", fn.col("__w") - fn.coalesce("__less", fn.lit(0))).where("__w > 0")
+    return repeated(left, "__w", most)
 
 
 def _places(names: Sequence[object] | range) -> list[str]:

@@ -15,6 +15,7 @@ from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 from trickle.errors import ConflictError, StateError
 from trickle.model.keys import NO_KEYS
+from trickle.model.nearness import distance, is_near
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
 from trickle.tables.rows import arrow_table, as_schema, frame_of, local_frame, row_key
@@ -44,6 +45,12 @@ def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counte
         else:
             kept.append(row)
     return kept, +wanted
+
+
+def _nearest(rows: Sequence[Row], wanted: Row) -> int | None:
+    """Give the place of the row that is nearest to one, None if none is near."""
+    near = [place for place, row in enumerate(rows) if is_near(row, wanted)]
+    return min(near, key=lambda place: distance(rows[place], wanted), default=None)
 
 
 class MemorySource:
@@ -226,10 +233,18 @@ class MemoryTarget:
         for *row, weight in self._values(change):
             (came if weight > 0 else went).extend([row] * abs(weight))
         kept, absent = _minus(self._rows, went) if went else (self._rows, Counter[Any]())
-        if absent:
-            row, count = next(iter(absent.items()))
-            raise StateError(STATE_MISMATCH, f"{self.name} lacks {count} of the copies of {row} that are to go.")
-        return self._commit([*kept, *came], len(went), len(came), record, expected)
+        gone = len(self._rows) - len(kept)
+        for key in absent.elements():
+            missing = next(r for r in went if row_key(r) == key)
+            # Stored rows first; what was never stored may take back what the change itself brings.
+            if (place := _nearest(kept, missing)) is not None:
+                kept = [*kept[:place], *kept[place + 1 :]]
+                gone += 1
+            elif (place := _nearest(came, missing)) is not None:
+                came = [*came[:place], *came[place + 1 :]]
+            else:
+                raise StateError(STATE_MISMATCH, f"{self.name} lacks a copy of {key} that is to go.")
+        return self._commit([*kept, *came], gone, len(came), record, expected)
 
     def replace_keys(
         self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
