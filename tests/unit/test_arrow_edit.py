@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from decimal import Decimal
 from typing import Any
@@ -48,6 +49,57 @@ def after(stored: pa.Table, edit: Edit) -> list[Any]:
 
 def unique(rows: Any) -> dict[Any, Any]:
     return {row_key(row[:2]): row for row in rows}
+
+
+NUMBERS = st.tuples(
+    st.sampled_from([None, 1, 2]), st.sampled_from([None, 0.3, 0.1, -1e300, float("inf"), 5e-324]), st.just("x")
+)
+
+
+@settings(deadline=None)
+@given(rows=st.lists(NUMBERS, min_size=1, max_size=12), come=st.lists(NUMBERS, max_size=4), data=st.data())
+def test_rows_with_other_last_digits_are_taken_back(rows: Any, come: Any, data: Any) -> None:
+    went = data.draw(st.lists(st.sampled_from(range(len(rows))), unique=True))
+
+    def nearly(row: Any) -> Any:
+        ulps = data.draw(st.integers(-3, 3))
+        value = row[1]
+        for _ in range(0 if value is None or math.isinf(value) else abs(ulps)):
+            value = math.nextafter(value, math.copysign(math.inf, ulps))
+        return (row[0], value, row[2])
+
+    stored = table(rows, ROW)
+    change = [(*nearly(rows[at]), -1) for at in went] + [(*row, 1) for row in come]
+
+    edit = edit_bag(stored, table(change, WEIGHTED))
+
+    expected = [row for at, row in enumerate(rows) if at not in went] + come
+    assert Counter(map(rounded, after(stored, edit))) == Counter(map(rounded, expected))
+    assert len(edit.leaving) == len(went)
+
+
+def rounded(row: Any) -> Any:
+    return row[0], None if row[1] is None else float(f"{row[1]:.12g}") if abs(row[1]) > 1e-12 else 0.0, row[2]
+
+
+def test_the_nearest_of_several_goes_and_what_is_far_is_missing() -> None:
+    stored = table([(1, 0.3, "x"), (1, 0.3000000000000002, "x"), (1, 0.4, "x"), (2, 0.3, "x")], ROW)
+
+    edit = edit_bag(stored, table([(1, 0.30000000000000004, "x", -1), (1, 0.30000000000000027, "x", -1)], WEIGHTED))
+
+    assert sorted(edit.leaving) == [0, 1]
+    for far in ((1, 0.3001, "x", -1), (1, None, "x", -1), (3, 0.3, "x", -1), (1, 0.3, "y", -1)):
+        with pytest.raises(MissingRowsError):
+            edit_bag(stored, table([far], WEIGHTED))
+
+
+def test_what_was_never_stored_takes_back_what_the_change_brings() -> None:
+    stored = table([(1, 5.0, "x")], ROW)
+
+    edit = edit_bag(stored, table([(7, 0.3, "x", -1), (7, 0.30000000000000004, "x", 3)], WEIGHTED))
+
+    assert not len(edit.leaving)
+    assert rows_of(edit.inserts) == [(7, 0.30000000000000004, "x")] * 2
 
 
 @settings(deadline=None)
