@@ -19,7 +19,9 @@ from typing import Final
 from trickle.algebra.expr import Col, Column, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
+    Empty,
     Filter,
+    GroupMap,
     Join,
     Loop,
     LoopRef,
@@ -85,7 +87,7 @@ def cut(
         replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
     """
     found: list[Stage] = []
-    shown, top_window = _shown(plan), _top_window(plan)
+    shown, shown_rows = _shown(plan), _shown_rows(plan)
     memo: dict[int, Plan] = {}
     count = 0
     remembered = 0
@@ -106,22 +108,16 @@ def cut(
     def stand_on(node: Plan, *, only_needed: bool) -> Plan:
         over = rebuild(node, tuple(visit(p, only_needed=only_needed) for p in node.inputs))
         kept = over if only_needed else chosen(node, over)
-        if (
-            kept is over
-            and isinstance(over, Aggregate | Window)
-            and over.inexact
-            and node not in (replaced, top_window)
-        ):
-            return remember(over)
-        return kept
-
-    def remember(node: Aggregate | Window) -> Plan:
+        if not _is_inexact(over) or node in (replaced, shown_rows):
+            return kept
         nonlocal remembered
+        remembered += 1  # also if it is kept otherwise, so that a name always means the same part
+        return remember(over, f"{MARK}{_REMEMBERED}{remembered}") if kept is over else kept
+
+    def remember(node: Plan, name: str) -> Plan:
         keyed = _with_keys(node) if isinstance(node, Aggregate) else node
-        if not _reads_sources(node.child) or not _can_be_stored(keyed.columns):
+        if not _reads_sources(node) or not _can_be_stored(keyed.columns):
             return node
-        remembered += 1
-        name = f"{MARK}{_REMEMBERED}{remembered}"
         stored, read = _numbered(keyed, name)
         found.append(Stage(name, stored, remembers=True))
         return read if keyed is node else Project(passthrough(node.columns), read)
@@ -192,11 +188,18 @@ def _shown(plan: Plan) -> Plan | None:
     return plan if named else None
 
 
-def _top_window(plan: Plan) -> Window | None:
-    """Give the top window if all that stands above it is to name its columns: its rows are found by nearness."""
+def _is_inexact(plan: Plan) -> bool:
+    """Tell whether values that a node computes of many rows may have other last digits when they are computed again."""
+    if isinstance(plan, GroupMap):
+        return any("double" in c.type or "float" in c.type for c in plan.made)
+    return isinstance(plan, Aggregate | Window) and plan.inexact
+
+
+def _shown_rows(plan: Plan) -> Plan:
+    """Give what stands on top but for names of its columns. If its rows are not replaced by key, they are found by nearness."""
     while isinstance(plan, Project) and all(isinstance(o.expr, Col) for o in plan.outputs):
         plan = plan.child
-    return plan if isinstance(plan, Window) else None
+    return Empty(()) if isinstance(plan, Aggregate) else plan
 
 
 def _reads_sources(plan: Plan) -> bool:
