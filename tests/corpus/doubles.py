@@ -73,7 +73,7 @@ CASES: Final[tuple[Case, ...]] = (
     _over(
         "spread of doubles, ranked",
         """
-        SELECT bin, spread, row_number() OVER (ORDER BY spread) AS place
+        SELECT bin, spread, row_number() OVER (ORDER BY spread, bin) AS place
         FROM (SELECT bin, stddev_pop(x) AS spread FROM weights GROUP BY bin)
         """,
     ),

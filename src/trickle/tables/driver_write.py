@@ -61,7 +61,7 @@ class FileWriter:
         texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]
         # Dictionaries pay for texts only; numbers are written several times quicker without.
         options = {"store_schema": False, "store_decimal_as_integer": True, "use_dictionary": texts or False}
-        pq.write_table(rows, path, compression="snappy", **options)
+        pq.write_table(rows, path, compression="snappy", write_statistics=_bounded(rows), **options)
         with path.open("rb") as file:
             os.fsync(file.fileno())
             size = os.fstat(file.fileno()).st_size
@@ -73,6 +73,15 @@ class FileWriter:
         for path in self.written:
             path.unlink(missing_ok=True)
         self.written = []
+
+
+def _bounded(rows: pa.Table) -> list[str]:
+    """Name the columns whose least and greatest values tell which rows a file may hold.
+
+    Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
+    """
+    pairs = zip(rows.schema, rows.columns, strict=True)
+    return [f.name for f, c in pairs if not (pa.types.is_floating(f.type) and pc.any(pc.is_nan(c)).as_py())]
 
 
 def removal(file: FileAction) -> Action:
