@@ -73,6 +73,8 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         kind = "a result that others read"
         if stage.sums is not None:
             kind = "the state of an additive aggregate" if stage.sums.is_additive else "the state of an aggregate"
+        elif stage.remembers:
+            kind = "values that may have other last digits when they are computed again"
         lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
         lines += _changes(part)
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
