@@ -6,15 +6,17 @@ import os
 import sys
 import threading
 from collections import deque
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import SessionError
 from trickle.jars import delta_jars
 from trickle.java import find_java
+from trickle.model.options import memory_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -23,6 +25,15 @@ WAREHOUSE_CONF: Final = "spark.trickle.warehouse"
 DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+_LEAST_HEAP: Final = 2 * 1024**3
+_MOST_HEAP: Final = 16 * 1024**3
+_RETAINED: Final = "100"
+_POOLS: Final = (
+    "spark.sql.broadcastExchange.maxThreadThreshold",
+    "spark.sql.shuffleExchange.maxThreadThreshold",
+    "spark.sql.resultQueryStage.maxThreadThreshold",
+)
 
 #: Lines every JVM of Spark prints at start, which tell a user nothing.
 _STARTUP_NOISE: Final = (
@@ -36,7 +47,7 @@ def local_session(
     warehouse: str | os.PathLike[str] = "warehouse",
     *,
     cores: int | None = None,
-    memory: str = "2g",
+    memory: str | None = None,
     config: Mapping[str, str | int | bool] | None = None,
 ) -> SparkSession:
     """Start Spark with Delta Lake in this process, tuned for small commits, with its tables in a folder.
@@ -47,7 +58,8 @@ def local_session(
     Args:
         warehouse: Folder of the tables; made if it does not exist.
         cores: Threads to run tasks on; all of the machine's by default.
-        memory: Heap of the JVM, as Spark writes sizes. Fixed by the first session of a process.
+        memory: Heap of the JVM, as Spark writes sizes, ``4g`` for one. By default a quarter of what the machine, or the
+            container, has: at least 2 GiB and at most 16. Fixed by the first session of a process.
         config: More Spark settings, stronger than ours; options for the JVM come after ours.
 
     Raises:
@@ -77,7 +89,7 @@ def local_session(
         return running
 
     folder.mkdir(parents=True, exist_ok=True)
-    settings = _settings(folder, cores or os.cpu_count() or 1, memory)
+    settings = _settings(folder, cores or os.cpu_count() or 1, memory or _default_memory())
     for key, value in (config or {}).items():
         # The JVM's options are a list: the user's come after ours.
         settings[key] = f"{settings[key]} {value}" if key == JAVA_OPTIONS else _text(value)
@@ -106,10 +118,37 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+@contextmanager
+def exhaustion_told() -> Iterator[None]:
+    """Say what to do where Spark's JVM ran out of memory, or is no longer there.
+
+    Raises:
+        SessionError: OUT_OF_MEMORY, JVM_GONE.
+    """
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    more = 'Give it more: trickle.local_session(memory="8g"), or spark.driver.memory of your own session, in a new process.'
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionRefusedError) as error:
+        text = "The JVM of Spark is gone. It may have run out of memory; what it last printed says why."
+        raise SessionError("JVM_GONE", text, hint=more) from error
+    except (Py4JError, PySparkException) as error:
+        if "OutOfMemoryError" not in str(error):
+            raise
+        text = "The JVM of Spark ran out of memory; nothing was committed."
+        raise SessionError("OUT_OF_MEMORY", text, hint=more) from error
+
+
 def prefetch() -> None:
     """Do the part of a first session that needs the network: find Java, fetch the Delta Lake jars."""
     os.environ["JAVA_HOME"] = str(find_java().home)
     delta_jars()
+
+
+def _default_memory() -> str:
+    return f"{min(max(memory_bytes() // 4, _LEAST_HEAP), _MOST_HEAP) // 1024**2}m"
 
 
 def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
@@ -125,6 +164,13 @@ def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Nobody looks at queries of long ago, and each one kept holds its plan.
+        "spark.ui.retainedJobs": _RETAINED,
+        "spark.ui.retainedStages": _RETAINED,
+        "spark.sql.ui.retainedExecutions": _RETAINED,
+        # Spark starts a thread for each exchange and result until a pool is full, and ends it after an idle minute. Its
+        # own bounds are 1024: refreshes that follow each other would fill them with threads that do nothing.
+        **dict.fromkeys(_POOLS, str(max(16, 2 * cores))),
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.sql.catalogImplementation": "in-memory",

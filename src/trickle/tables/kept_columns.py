@@ -56,6 +56,7 @@ class KeptColumns:
         self._options = options
         self.most_bytes = options.cache_bytes
         self.bytes = 0
+        self._reserved = 0
         self._clock = 0
         self._kept: dict[Place, _Kept] = {}
         self._asked: dict[Place, _Asked] = {}
@@ -70,13 +71,19 @@ class KeptColumns:
         """
         with self._lock:
             missing = self._ask(path, list(sizes))
-            if missing is None or not self._make_room(sum(sizes[name] for name in missing), self._since(path, missing)):
+            room = sum(sizes[name] for name in missing or ())
+            if missing is None or not self._make_room(room, self._since(path, missing)):
                 return None
-        if missing:
-            read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False).rechunk()
-            columns = [Compact.of(values, self._options) for values in read]
+            self._reserved += room
+        try:
+            if missing:
+                read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False).rechunk()
+                columns = [Compact.of(values, self._options) for values in read]
+                with self._lock:
+                    self._keep(path, columns)
+        finally:
             with self._lock:
-                self._keep(path, columns)
+                self._reserved -= room
         with self._lock:
             found = {name: kept.column for name in sizes if (kept := self._kept.get((path, name))) is not None}
         # Another thread may have needed the room meanwhile.
@@ -129,6 +136,7 @@ class KeptColumns:
 
     def _make_room(self, size: int, before: int) -> bool:
         """Forget columns last asked for before a time, the oldest first, if that makes room."""
+        size += self._reserved  # by other threads that decode
         if self.bytes + size <= self.most_bytes:
             return True
         old = sorted((kept.asked, place) for place, kept in self._kept.items() if kept.asked < before)
