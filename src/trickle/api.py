@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from trickle import warehouse
@@ -25,7 +26,7 @@ from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh, StageTooBigError
 from trickle.refresh.verify import verify_table
-from trickle.session import check_session
+from trickle.session import check_session, exhaustion_told
 from trickle.tables.catalog import Catalog
 from trickle.tables.delta_create import make_target
 from trickle.tables.delta_stages import DeltaStages
@@ -105,7 +106,7 @@ class _Open:
 
 
 class Trickle:
-    """Stream tables on a Spark session.
+    """Stream tables on a Spark session. Several threads may use one: tables are refreshed side by side, each by one at a time.
 
     Args:
         spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
@@ -124,12 +125,13 @@ class Trickle:
         self.spark = spark
         self.options = options
         self.disable = options.disable
-        self._jvm = Jvm(spark)
+        self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
         self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
         columns = None if "kept_columns" in self.disable else KeptColumns(options)
         self._catalog = Catalog(spark, self._lane, columns, options)
         self._open: dict[str, _Open] = {}
+        self._locks: dict[str, RLock] = {}
 
     # -- verbs
 
@@ -165,12 +167,14 @@ class Trickle:
             self._open[full_name] = _Open(
                 definition, made, stages, session, analysed, views, prepared, _columns_read(prepared)
             )
-            self._run(self._open[full_name])
+            with self._lock(full_name):
+                self._run_again(self._open[full_name])
 
         like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
         try:
-            make_target(self.spark, full_name, like, fill, properties, lane=self._lane, options=self.options)
+            with exhaustion_told():
+                make_target(self.spark, full_name, like, fill, properties, lane=self._lane, options=self.options)
         except BaseException:
             self._open.pop(full_name, None)
             raise
@@ -184,11 +188,17 @@ class Trickle:
             full: Recompute all rows.
             at: Versions of sources to refresh to, e.g. ``{"orders": 43}``; the others go to their newest.
         """
-        table = self._get(name)
-        if table.prepared.is_time_dependent:
-            analysed = self._analyse(table.definition, table.session)
-            table.prepared = self._prepare(table.definition, table.session, analysed)
-        # One that lost to another starts anew from where that one ended, and mostly finds nothing to do.
+        # A second thread waits, and mostly finds nothing to do: to work side by side with the first would be in vain.
+        with self._lock(name):
+            table = self._get(name)
+            if table.prepared.is_time_dependent:
+                analysed = self._analyse(table.definition, table.session)
+                table.prepared = self._prepare(table.definition, table.session, analysed)
+            return self._run_again(table, full=full, at=at)
+
+    def _run_again(self, table: _Open, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+        """Refresh; one that lost to another process starts anew."""
+        # It starts from where the other one ended, and mostly finds nothing to do.
         for _ in range(self.options.attempts - 1):
             try:
                 return self._run(table, full=full, at=at)
@@ -204,7 +214,8 @@ class Trickle:
             )
             refresh.costs = table.costs
             try:
-                report = refresh.run(full=full, at=at)
+                with exhaustion_told():
+                    report = refresh.run(full=full, at=at)
                 table.costs = refresh.costs
                 return report
             except StageTooBigError as error:
@@ -225,7 +236,8 @@ class Trickle:
         as_spark = None
         if table.definition.query is not None:
             as_spark = lambda: self._jvm.frame(self._analyse(table.definition, table.session))  # noqa: E731
-        return verify_table(self._jvm, table.prepared, table.target, as_spark, self.options)
+        with exhaustion_told():
+            return verify_table(self._jvm, table.prepared, table.target, as_spark, self.options)
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
@@ -275,18 +287,27 @@ class Trickle:
 
     def drop(self, name: str) -> None:
         """Drop a stream table and its data."""
-        table = self._get(name)
-        self._catalog.drop(table.target.name)
-        del self._open[table.target.name]
+        with self._lock(name):
+            table = self._get(name)
+            self._catalog.drop(table.target.name)
+            self._open.pop(table.target.name, None)
 
     # -- inside
 
     def _sync(self) -> None:
         warehouse.sync(self.spark)
 
+    def _lock(self, name: str) -> RLock:
+        """Give what one thread at a time holds to compile, refresh or drop a stream table."""
+        return self._locks.setdefault(self._catalog.qualify(split_name(name)), RLock())
+
     def _get(self, name: str) -> _Open:
         self._sync()
-        full_name = self._catalog.qualify(split_name(name))
+        with self._lock(name):
+            return self._find(self._catalog.qualify(split_name(name)))
+
+    def _find(self, full_name: str) -> _Open:
+        """Give what is kept of a stream table, compiled anew if it is not what it was."""
         location = self._catalog.location(full_name)
         text = self._catalog.property(location, DEFINITION_PROPERTY) if location else None
         if location is None or text is None:

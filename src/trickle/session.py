@@ -26,8 +26,8 @@ DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
-_LEAST_HEAP: Final = 2 * 1024**3
-_MOST_HEAP: Final = 16 * 1024**3
+_HEAP_FROM: Final = 2 * 1024**3
+_HEAP_TO: Final = 16 * 1024**3
 _RETAINED: Final = "100"
 _POOLS: Final = (
     "spark.sql.broadcastExchange.maxThreadThreshold",
@@ -148,7 +148,7 @@ def prefetch() -> None:
 
 
 def _default_memory() -> str:
-    return f"{min(max(memory_bytes() // 4, _LEAST_HEAP), _MOST_HEAP) // 1024**2}m"
+    return f"{min(max(memory_bytes() // 4, _HEAP_FROM), _HEAP_TO) // 1024**2}m"
 
 
 def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:

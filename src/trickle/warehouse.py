@@ -77,7 +77,7 @@ def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
     registered = {(database, table) for database in known for table in catalog.tables(database)}
     new = {key: path for key, path in found.tables.items() if key not in registered and _has_commit(path)}
     if new and not is_settled:
-        young = SETTLE_SECONDS - min(time.time() - _log(path).stat().st_mtime for path in new.values())
+        young = SETTLE_SECONDS - min(_age(path) for path in new.values())
         if young > 0:
             time.sleep(min(young, SETTLE_SECONDS))
             return False
@@ -117,6 +117,14 @@ def _log(table: Path) -> Path:
     return table / "_delta_log"
 
 
+def _age(table: Path) -> float:
+    """Give the seconds since a table's log was last added to; one that another thread or process dropped has settled."""
+    try:
+        return time.time() - _log(table).stat().st_mtime
+    except FileNotFoundError:
+        return SETTLE_SECONDS
+
+
 def _has_commit(table: Path) -> bool:
     try:
         return any(name.endswith((".json", ".parquet")) for name in os.listdir(_log(table)))  # noqa: PTH208
@@ -136,7 +144,12 @@ class _Catalog:
         return _split(self._catalog.listDatabases())
 
     def tables(self, database: str) -> set[str]:
-        return _split(self._catalog.listTables(database))
+        try:
+            return _split(self._catalog.listTables(database))
+        except Exception as error:
+            if "SCHEMA_NOT_FOUND" in str(error):
+                return set()  # dropped by another thread meanwhile
+            raise
 
     def add_database(self, name: str, path: Path) -> None:
         self._catalog.createDatabase(self._database(name, path), True)

@@ -37,4 +37,3 @@ def test_the_heap_is_a_quarter_of_the_memory_within_bounds(monkeypatch, gigabyte
     monkeypatch.setattr(session, "memory_bytes", lambda: gigabytes * 1024**3)
 
     assert _default_memory() == heap
-

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from trickle.model.options import DEFAULT, Options
+from trickle.model.recent import Recent
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -30,14 +33,15 @@ _PLANS = "org.apache.spark.sql.catalyst.plans."
 class Jvm:
     """Catalyst as seen from Python, for one Spark session."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, options: Options = DEFAULT) -> None:
         """Keep the gateway."""
         self.spark = spark
+        self.options = options
         self.gateway: Any = spark.sparkContext._gateway
         self._classes: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
-        self._longs: dict[int, Any] = {}
-        self.simple_forms: dict[int, Expr | None] = {}
+        self._longs: Recent[int, Any] = Recent(options.constants_kept)
+        self.simple_forms: Recent[int, Expr | None] = Recent(options.expressions_kept)
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")
@@ -122,10 +126,7 @@ class Jvm:
             return make.create(value, data_type)
         if isinstance(value, int) and not isinstance(value, bool):
             # py4j sends a small number as Integer, which a bigint literal refuses: Spark's parser makes the Long.
-            known = self._longs.get(value)
-            if known is None:
-                known = self._longs[value] = make.fromSQL(f"{value}L")
-            return known
+            return self._longs.get(value, lambda: make.fromSQL(f"{value}L"))
         return make.apply(value)
 
     def int_literal(self, value: int) -> Any:
@@ -211,6 +212,10 @@ class Jvm:
 
         session = self._one_task if in_one_task else self.spark._jsparkSession
         return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
+
+    def part_by_part(self, frame: DataFrame, most: int) -> DataFrame:
+        """Give no more than some rows of each partition of a DataFrame; unlike a limit of all, it moves none."""
+        return self.frame(self.plan("LocalLimit", self.int_literal(most), frame._jdf.logicalPlan()))
 
     @cached_property
     def _one_task(self) -> Any:

@@ -11,12 +11,14 @@ from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Projec
 from trickle.algebra.walk import often_read, transform, walk
 from trickle.compile.merge import merge
 from trickle.compile.narrow import narrow_scans
-from trickle.compile.order_joins import Partners, order_joins
+from trickle.compile.order_joins import Partners, magnitude, one_partner, order_joins
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
 from trickle.compile.stages import Stage, cut
 from trickle.compile.sums import state_change
 from trickle.compile.top import can_use_stored, from_stored
+from trickle.model.options import DEFAULT
+from trickle.model.recent import Recent
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
 
@@ -77,7 +79,7 @@ class Program:
         stage: What this is the program of, if it is a stage's.
         stages: The programs of the stages it reads, each after those that it reads itself.
         whole: What the table holds, over sources alone.
-        partners: How many rows of a source have one value of a column; better told before the first change plan.
+        plans_kept: How many change plans are kept.
     """
 
     plan: Plan
@@ -86,54 +88,91 @@ class Program:
     stage: Stage | None = None
     stages: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
-    partners: Partners = lambda _source, _column: 1.0
-    _derived: dict[frozenset[str], ChangePlan] = field(default_factory=dict)
+    plans_kept: int = DEFAULT.change_plans_kept
+    _derived: Recent[frozenset[str], _Derived] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with no change plan."""
+        self._derived = Recent(self.plans_kept)
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:
         """The columns read of each source and stage; a source read twice counts both."""
         return columns_read(self.plan)
 
-    def derive(self, changed: frozenset[str]) -> ChangePlan:
-        """Give the change plan for a set of changed sources; derived once."""
-        if changed not in self._derived:
-            self._derived[changed] = self._derive(changed)
-        return self._derived[changed]
+    def derive(self, changed: frozenset[str], partners: Partners = one_partner) -> ChangePlan:
+        """Give the change plan for a set of changed sources.
 
-    def _derive(self, changed: frozenset[str]) -> ChangePlan:
-        of = Derive(changed, CHANGE_RULES, often_read=often_read(self.plan))
-        if self.stage is not None and self.stage.sums is not None and self.stage.child is not None:
-            return self._derive_state(self.stage.sums, self.stage.child, of)
-        if self.keyed is None and "stored_top" not in self.disable and is_whole(self.plan):
-            stored = Scan(SELF, self.plan.columns)
-            change = self._improve(net(difference(self.plan, stored)))
-            if not can_use_stored(self.plan):
+        It is derived once, and again when the ``partners`` that its order of joins stands on are others by a factor of four.
+        """
+        known = self._derived.known(changed)
+        if known is not None and all(magnitude(partners(*asked)) == size for asked, size in known.asked.items()):
+            return known.plan
+        asked: dict[tuple[str, str], int] = {}
+
+        def ask(source: str, column: str) -> float:
+            count = partners(source, column)
+            asked[source, column] = magnitude(count)
+            return count
+
+        plan = _Derivation(self, ask).change_plan(changed)
+        self._derived.put(changed, _Derived(plan, asked))
+        return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """A change plan, and the size of each count of partners that was asked for to derive it."""
+
+    plan: ChangePlan
+    asked: Mapping[tuple[str, str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    """The derivation of one change plan of a program."""
+
+    program: Program
+    partners: Partners
+
+    def change_plan(self, changed: frozenset[str]) -> ChangePlan:
+        """Derive it."""
+        program = self.program
+        of = Derive(changed, CHANGE_RULES, often_read=often_read(program.plan))
+        if program.stage is not None and program.stage.sums is not None and program.stage.child is not None:
+            return self._derive_state(program.stage.sums, program.stage.child, of)
+        if program.keyed is None and "stored_top" not in program.disable and is_whole(program.plan):
+            stored = Scan(SELF, program.plan.columns)
+            change = self._improve(net(difference(program.plan, stored)))
+            if not can_use_stored(program.plan):
                 return ChangePlan(change=change)
-            unless, quick = from_stored(self.plan, of, stored)
+            unless, quick = from_stored(program.plan, of, stored)
             return ChangePlan(change=change, quick=self._improve(quick), unless=self._improve(unless))
-        if self.keyed is None:
-            return ChangePlan(change=self._improve(net(of.change(self.plan))))
-        aggregate = self.keyed.aggregate
+        if program.keyed is None:
+            return ChangePlan(change=self._improve(net(of.change(program.plan))))
+        aggregate = program.keyed.aggregate
         change = of.change(aggregate.child)
         if not aggregate.keys:
-            return ChangePlan(keys=self._improve(of.trigger(change)), rows=self.plan)
+            return ChangePlan(keys=self._improve(of.trigger(change)), rows=program.plan)
         keys = of.keys(change, aggregate.keys, distinct=True)
         touched = replace(aggregate, child=restrict(aggregate.child, aggregate.keys, keys))
-        rows = transform(self.plan, lambda p: touched if p is aggregate else p)
+        rows = transform(program.plan, lambda p: touched if p is aggregate else p)
         return ChangePlan(keys=self._improve(keys), rows=self._improve(rows))
 
     def _derive_state(self, sums: Sums, child: Plan, of: Derive) -> ChangePlan:
+        program = self.program
         if sums.is_additive:
             return ChangePlan(delta=self._improve(state_change(sums, of.change(child))))
-        merged = merge(sums, child, of, Scan(SELF, self.plan.columns))
+        merged = merge(sums, child, of, Scan(SELF, program.plan.columns))
         keys, rows, broken = map(self._improve, (merged.keys, merged.rows, merged.broken))
         return ChangePlan(keys=keys, rows=rows, broken=broken)
 
     def _improve(self, plan: Plan) -> Plan:
+        program = self.program
         plan = prune(plan)
-        if "push_keys" not in self.disable:
+        if "push_keys" not in program.disable:
             plan = push_keys(plan)
-        if "order_joins" not in self.disable:
+        if "order_joins" not in program.disable:
             plan = order_joins(plan, self.partners)
         return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
@@ -148,7 +187,12 @@ def columns_read(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def compile_plan(
-    plan: Plan, disable: frozenset[str] = frozenset(), without: Collection[str] = (), *, keeps_state: bool = True
+    plan: Plan,
+    disable: frozenset[str] = frozenset(),
+    without: Collection[str] = (),
+    plans_kept: int = DEFAULT.change_plans_kept,
+    *,
+    keeps_state: bool = True,
 ) -> Program:
     """Run the passes, cut the plan into stages and choose how changes are applied.
 
@@ -156,6 +200,7 @@ def compile_plan(
         plan: The lifted plan.
         disable: Names of optimisations to leave out.
         without: Names of stages to leave out.
+        plans_kept: How many change plans are kept.
         keeps_state: False for a query that is only ever recomputed.
     """
     for name, rewrite in PASSES.items():
@@ -172,7 +217,9 @@ def compile_plan(
             only_needed="stages" in disable,
             replaced=None if keyed is None else keyed.aggregate,
         )
-    return replace(_program(top, disable), stages=tuple(_program(s.plan, disable, s) for s in stages), whole=plan)
+    parts = [_program(part, disable, stage) for part, stage in ((top, None), *((s.plan, s) for s in stages))]
+    program, *below = (replace(part, plans_kept=plans_kept) for part in parts)
+    return replace(program, stages=tuple(below), whole=plan)
 
 
 def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:

@@ -53,7 +53,7 @@ class RefreshRecord(Stored):
     Attributes:
         frontier: The version of each source, and of each stage, that the rows were computed from.
         without: The stages that proved too big to keep.
-        costs: What earlier refreshes took.
+        costs: What earlier refreshes took, and this one up to its commit.
     """
 
     format: Literal[1] = 1

@@ -162,8 +162,19 @@ class Options:
     reading_plans_kept: int = _limit(
         8, "plans", "Plans of how to read a change that are kept for each source.", least=1
     )
+    statistics_kept: int = _limit(
+        200, "columns", "Columns of versions whose values are counted by the log, kept for each source.", least=1
+    )
     file_facts_kept: int = _limit(2000, "files", "Parquet files whose footers are kept for each source.", least=1)
     costs_kept: int = _limit(24, "changes", "Kinds of change whose cost is remembered for each table.", least=1)
+
+    change_plans_kept: int = _limit(
+        64, "plans", "Change plans kept for each table, one for each set of changed sources.", least=1
+    )
+    constants_kept: int = _limit(500, "constants", "Whole numbers kept as constants of Spark's plans.", least=1)
+    expressions_kept: int = _limit(
+        5_000, "expressions", "Expressions of which it is kept whether the driver can compute them.", least=1
+    )
 
     # -- verbs
     attempts: int = _limit(3, "times", "How often a refresh that lost to another one is tried in all.", least=1)

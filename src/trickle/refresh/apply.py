@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trickle.refresh.evaluate import Evaluation
     from trickle.refresh.prepare import Prepared
     from trickle.refresh.stopwatch import Stopwatch
-    from trickle.tables.contract import Applied, TargetState, TargetTable
+    from trickle.tables.contract import Applied, Record, TargetState, TargetTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Application:
     target: TargetTable
     watch: Stopwatch
 
-    def apply(self, plan: ChangePlan, record: str, state: TargetState) -> Applied | None:
+    def apply(self, plan: ChangePlan, record: Record, state: TargetState) -> Applied | None:
         """Compute and commit; None if nothing of it reaches the table."""
         if plan.delta is not None:
             return self._add(plan.delta, record, state)
@@ -43,7 +43,7 @@ class Application:
         with self.watch.step("commit"):
             return self.target.apply_bag(rows.named(self.prepared.names), record, state)
 
-    def _add(self, plan: Plan, record: str, state: TargetState) -> Applied | None:
+    def _add(self, plan: Plan, record: Record, state: TargetState) -> Applied | None:
         stage = self.prepared.program.stage
         if stage is None or stage.sums is None:
             message = "only the state of an additive aggregate is added to"
@@ -57,7 +57,7 @@ class Application:
             return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
 
     def _replace(
-        self, touched: Plan, new: Plan, broken: Plan | None, record: str, state: TargetState
+        self, touched: Plan, new: Plan, broken: Plan | None, record: Record, state: TargetState
     ) -> Applied | None:
         keyed = self.prepared.program.keyed
         if keyed is None:

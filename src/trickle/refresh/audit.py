@@ -27,7 +27,8 @@ def broken_keys(sources: Mapping[str, SourceTable], at: Mapping[str, SourceVersi
         keys = source.keys(at[name].version)
         if keys == NO_KEYS or keys != source.keys(source.head()):
             continue
-        rows = source.snapshot(at[name].version, keys.primary)
+        read = dict.fromkeys((*keys.primary, *(column for key in keys.foreign for column in key.columns)))
+        rows = source.snapshot(at[name].version, tuple(read))
         if keys.primary:
             yield from not_unique(name, rows, keys.primary)
         for key in keys.foreign:

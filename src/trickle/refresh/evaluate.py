@@ -213,10 +213,7 @@ class Evaluation:
         return Shared(name, plan)
 
     def _simple(self, condition: Opaque) -> Expr | None:
-        known = self.jvm.simple_forms
-        if condition.key not in known:
-            known[condition.key] = simple_form(self.jvm, condition.handle)
-        return known[condition.key]
+        return self.jvm.simple_forms.get(condition.key, lambda: simple_form(self.jvm, condition.handle))
 
     def _here(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
         """Give the rows of a leaf as the driver has them, None if it has them not."""

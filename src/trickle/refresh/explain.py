@@ -23,6 +23,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.render import render
 from trickle.model.options import OPTIMISATIONS
+from trickle.refresh.prepare import partners_in
 
 if TYPE_CHECKING:
     from trickle.compile.program import Program
@@ -76,10 +77,10 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         elif stage.remembers:
             kind = "values that may have other last digits when they are computed again"
         lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
-        lines += _changes(part)
+        lines += _changes(part, prepared)
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
     off = prepared.program.disable & OPTIMISATIONS
-    lines += [*_changes(prepared.program), "", f"Optimisations: {', '.join(sorted(OPTIMISATIONS - off))}"]
+    lines += [*_changes(prepared.program, prepared), "", f"Optimisations: {', '.join(sorted(OPTIMISATIONS - off))}"]
     return "\n".join([*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])])
 
 
@@ -91,9 +92,14 @@ def _keys(source: SourceTable) -> list[str]:
     return [f"    which {', '.join(declared)}"] if declared else []
 
 
-def _changes(program: Program) -> list[str]:
+def _changes(program: Program, prepared: Prepared) -> list[str]:
     """Show the change plan when everything that is read changed, and how its result is applied."""
-    change = program.derive(frozenset(program.used))
+
+    def partners(name: str, column: str) -> float:
+        source = prepared.sources.get(name)  # none of a stage, nor of the stream table itself
+        return 1.0 if source is None else partners_in(source, source.head(), column)
+
+    change = program.derive(frozenset(program.used), partners)
     head = "Change plan when every source changed; applied"
     if change.delta is not None:
         return ["", f"{head} by adding it to the state", render(change.delta, indent=1)]

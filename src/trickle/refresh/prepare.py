@@ -64,6 +64,12 @@ class Prepared:
         return replace(self, program=program, sources=read, names=names)
 
 
+def partners_in(source: SourceTable, version: int, column: str) -> float:
+    """Give how many rows of a source have one value of a column, as far as its log tells."""
+    rows, values = source.rows(version), source.domain(version, column)
+    return 1.0 if not rows or not values else max(rows / values, 1.0)
+
+
 def prepare(
     jvm: Jvm,
     frontend: Frontend,
@@ -87,7 +93,13 @@ def prepare(
     ordered = fix_order(plan, jvm, lift)
     summed = fix_sums(ordered, jvm, lift)
     return Prepared(
-        compile_plan(summed, disable, without, keeps_state=not (obstacles or lift.obstacles)),
+        compile_plan(
+            summed,
+            disable,
+            without,
+            jvm.options.change_plans_kept,
+            keeps_state=not (obstacles or lift.obstacles),
+        ),
         lift.sources,
         (*obstacles, *lift.obstacles),
         frontend.is_time_dependent(obstacles),

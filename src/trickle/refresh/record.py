@@ -22,9 +22,8 @@ def new_record(
     reason: Reason | None,
     frontier: Mapping[str, SourceVersion],
     prepared: Prepared,
-    costs: Costs | None = None,
 ) -> RefreshRecord:
-    """Write down what a commit is about to say of itself."""
+    """Write down what a commit is about to say of itself; its costs are known when it is made."""
     return RefreshRecord(
         refresh_id=uuid.uuid4().hex,
         mode=mode,
@@ -33,8 +32,15 @@ def new_record(
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,
-        costs=costs or Costs(),
     )
+
+
+def known_costs(state: TargetState) -> Costs:
+    """Give what the newest record tells of costs; nothing if it cannot be read, for costs are advice."""
+    try:
+        return RefreshRecord.model_validate_json(state.record).costs if state.record is not None else Costs()
+    except ValueError:
+        return Costs()
 
 
 def read_record(table: str, state: TargetState) -> RefreshRecord | None:

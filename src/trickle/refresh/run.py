@@ -23,10 +23,12 @@ from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
 from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
-from trickle.refresh.record import new_record, read_record
+from trickle.refresh.prepare import partners_in
+from trickle.refresh.record import known_costs, new_record, read_record
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.rules.derive import net
 from trickle.tables.arrow_rows import with_keys
+from trickle.tables.contract import TooManyRowsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,13 +103,13 @@ class Refresh:
             state = self.target.state()
             # A full refresh needs no record, so it also repairs one that cannot be read.
             record = None if full else read_record(self.target.name, state)
+            self.costs = self.costs or (record.costs if record is not None else known_costs(state))
             aim = dict(goal) if goal is not None else self._goal(at)
         reason = self._why_full(state, record, full=full)
         if reason is None and record is not None and all(record.frontier.get(n) == v for n, v in aim.items()):
             return self._report("no_data", None, None, record, state.version)
         if reason is None and record is not None:
             spans = self._spans(self.prepared.sources, record, aim)
-            self.costs = self.costs or record.costs
             self.change = Change.of((n, self._rows_of(s)) for n, s in spans.items())
             reason = self._why_broken(spans)
             if reason is None and goal is None and self.mode == "auto":
@@ -194,9 +196,6 @@ class Refresh:
     def _run_stage(self, name: str, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool) -> RefreshReport:
         """Refresh a stage and add its version to the goal."""
         report = stage.run(full=full, goal={n: goal[n] for n in stage.prepared.program.used})
-        is_needed = stage.prepared.program.stage is not None and stage.prepared.program.stage.remembers
-        if report.mode == "full" and report.rows_inserted > self.options.state_rows and not is_needed:
-            raise StageTooBigError(name)
         goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
         return report
 
@@ -277,17 +276,26 @@ class Refresh:
         )
         return Reason(codes.COST, text)
 
+    def _learnt(self, mode: str, reason: Reason | None) -> Costs:
+        """Give what is known of costs with what this refresh took up to now.
+
+        What a refresh before it had left to do is not its own cost.
+        """
+        costs, seconds = self.costs or Costs(), self.watch.seconds - self.watch.steps.get(_CATCH_UP, 0.0)
+        if mode == "full":
+            chosen = reason is not None and reason.code == codes.COST
+            return costs.after_full(seconds, self.change if chosen else None, self.options)
+        return costs.after_differential(seconds, self.change, self.options)
+
+    def _telling(self, record: RefreshRecord, reason: Reason | None) -> Callable[[], str]:
+        """Give what writes a record at the last moment: the commit tells the next process all that it took but itself."""
+        return lambda: record.model_copy(update={"costs": self._learnt(record.mode, reason)}).model_dump_json()
+
     def _learn(self, report: RefreshReport) -> None:
-        """Remember what it cost, for the next choice; what a refresh before it had left to do is not its own cost."""
-        costs = self.costs or Costs()
-        seconds = report.seconds - report.steps.get(_CATCH_UP, 0.0)
-        if report.mode == "full":
-            chosen = report.reason is not None and report.reason.code == codes.COST
-            self.costs = costs.after_full(seconds, self.change if chosen else None, self.options)
-            foreseen = self.estimate and self.estimate.full
-        else:
-            self.costs = costs.after_differential(seconds, self.change, self.options)
-            foreseen = self.estimate and self.estimate.differential
+        """Remember what it cost, for the next choice in this process."""
+        estimate = self.estimate
+        foreseen = estimate and (estimate.full if report.mode == "full" else estimate.differential)
+        self.costs = self._learnt(report.mode, report.reason)
         if foreseen and was_wrong(foreseen, report.seconds):
             text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
             logger.info(text, report.table, report.mode, report.seconds, foreseen)
@@ -314,11 +322,15 @@ class Refresh:
     def _full(self, state: TargetState, goal: Mapping[str, SourceVersion], reason: Reason) -> RefreshReport:
         if reason.code not in (codes.REQUESTED, codes.MODE_FULL, codes.FIRST_REFRESH, codes.COST):
             logger.warning("stream table %s is refreshed in full: %s", self.target.name, reason)
-        new = new_record("full", reason, goal, self.prepared, self.costs)
+        new = new_record("full", reason, goal, self.prepared)
         with self.watch.step("plan"):
             rows = self._all_rows(goal).named(self.prepared.names)
+        stage = self.prepared.program.stage
         with self.watch.step("write"):
-            applied = self.target.overwrite(rows, new.model_dump_json(), state)
+            try:
+                applied = self.target.overwrite(rows, self._telling(new, reason), state, self._most_rows)
+            except TooManyRowsError as error:
+                raise StageTooBigError("" if stage is None else stage.name) from error
         return self._report("full", reason, applied, new, applied.version)
 
     def _all_rows(self, goal: Mapping[str, SourceVersion]) -> Rows:
@@ -334,7 +346,17 @@ class Refresh:
             here = replace(evaluation, find=partial(self._find, goal, goal), at_hand=True).computed_here(program.plan)
             if here is not None:
                 return here
-        return Rows(evaluation.frame(program.plan))
+        frame = evaluation.frame(program.plan)
+        if self._most_rows is None:
+            return Rows(frame)
+        # Of a stage that is too big no task writes more than what shows it, so that it does not take the room of all.
+        return Rows(self.jvm.part_by_part(frame, self._most_rows + 1))
+
+    @property
+    def _most_rows(self) -> int | None:
+        """How many rows it may have; None if it is kept whatever its size, as results and needed stages are."""
+        stage = self.prepared.program.stage
+        return None if stage is None or stage.remembers else self.options.state_rows
 
     def _differential(
         self,
@@ -344,7 +366,7 @@ class Refresh:
         spans: Mapping[str, Span],
     ) -> RefreshReport:
         program = self.prepared.program
-        new = new_record("differential", None, goal, self.prepared, self.costs)
+        new = new_record("differential", None, goal, self.prepared)
         live = {n: s for n, s in spans.items() if s.kind != "none"}
         with self.watch.step("read changes"):
             used = program.used
@@ -375,13 +397,12 @@ class Refresh:
             applied = None
             if touched:
                 with self.watch.step("derive"):
-                    program.partners = partial(self._partners, goal)
-                    plan = program.derive(touched)
+                    plan = program.derive(touched, partial(self._partners, goal))
                 change = Application(evaluation, self.prepared, self.target, self.watch)
-                applied = change.apply(plan, new.model_dump_json(), state)
+                applied = change.apply(plan, self._telling(new, None), state)
             if applied is None:
                 with self.watch.step("commit"):
-                    applied = self.target.touch(new.model_dump_json(), state)
+                    applied = self.target.touch(self._telling(new, None), state)
         finally:
             evaluation.release()
         return self._report("differential", None, applied, new, applied.version)
@@ -432,11 +453,7 @@ class Refresh:
 
     def _partners(self, goal: Mapping[str, SourceVersion], name: str, column: str) -> float:
         """Give how many rows of a source have one value of a column, as far as its log tells."""
-        if name == SELF:
-            return 1.0
-        source, version = self.sources[name], goal[name].version
-        rows, values = source.rows(version), source.domain(version, column)
-        return 1.0 if not rows or not values else max(rows / values, 1.0)
+        return 1.0 if name == SELF else partners_in(self.sources[name], goal[name].version, column)
 
     # -- telling
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trickle.algebra.plan import Scan
     from trickle.catalyst.jvm import Jvm
-    from trickle.model.definition import SourceVersion
+    from trickle.model.definition import RefreshRecord, SourceVersion
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import TargetTable
 
@@ -44,16 +44,19 @@ def verify_table(
     """
     from pyspark.sql import functions as F
 
-    record = read_record(target.name, target.state())
+    # Others may refresh the table and write to its sources meanwhile: both sides are those of this record.
+    state = target.state()
+    record = read_record(target.name, state)
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
-    newest = all(source.head() == record.frontier[name].version for name, source in prepared.sources.items())
-    if as_spark is not None and newest and prepared.has_one_answer:
-        expected = as_spark().toDF(*prepared.names)
-    else:
-        expected = whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names)
+    actual = target.frame(state.version)
+    expected = None
+    if as_spark is not None and prepared.has_one_answer and _is_newest(prepared, record):
+        expected = as_spark()  # reads the versions of now
+    if expected is None or not _is_newest(prepared, record):
+        expected = whole_rows(jvm, prepared, record.frontier)
+    expected = expected.toDF(*prepared.names)
     broken = tuple(broken_keys(prepared.sources, record.frontier))
-    actual = target.frame()
     columns = [quote(n) for n in prepared.names]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
         actual.select(*columns, F.lit(-1).alias("__weight"))
@@ -65,9 +68,14 @@ def verify_table(
         F.sum("__rows"), F.sum(F.greatest("__weight", F.lit(0))), F.sum(F.greatest(-F.col("__weight"), F.lit(0)))
     ).first()
     rows, missing, extra = (int(v or 0) for v in (totals or (0, 0, 0)))
-    if not missing and not extra:
-        return VerifyReport(target.name, ok=not broken, rows=rows, missing=0, extra=0, broken_keys=broken)
-    return replace(_differences(target.name, counted, rows, missing, extra, options.verify_rows), broken_keys=broken)
+    report = VerifyReport(target.name, ok=True, rows=rows, missing=0, extra=0)
+    if missing or extra:
+        report = _differences(target.name, counted, rows, missing, extra, options.verify_rows)
+    return replace(report, ok=report.ok and not broken, broken_keys=broken)
+
+
+def _is_newest(prepared: Prepared, record: RefreshRecord) -> bool:
+    return all(source.head() == record.frontier[name].version for name, source in prepared.sources.items())
 
 
 def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int, most: int) -> VerifyReport:

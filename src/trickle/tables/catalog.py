@@ -150,14 +150,15 @@ class Catalog:
     def _source(self, name: str, path: str) -> DeltaSource:
         known = self._sources.get((name, path))
         if known is None:
-            known = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns, options=self.options)
-            self._sources[name, path] = known
+            # Of two threads that ask, both get the first one's: what it keeps is to serve all.
+            made = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns, options=self.options)
+            known = self._sources.setdefault((name, path), made)
         return known
 
     def _log(self, location: str) -> DeltaLogFiles:
         known = self._logs.get(location)
         if known is None:
-            known = self._logs[location] = DeltaLogFiles(DeltaHandle(self.spark, location), self.options)
+            known = self._logs.setdefault(location, DeltaLogFiles(DeltaHandle(self.spark, location), self.options))
         return known
 
 

@@ -23,6 +23,25 @@ if TYPE_CHECKING:
 
 WEIGHT: Final = "__weight"
 
+Record: TypeAlias = str | Callable[[], str]
+"""What a commit says of itself, or what tells it at the last moment before the commit, when most is known."""
+
+
+class TooManyRowsError(Exception):
+    """Rows to be written are more than the writer wants to keep."""
+
+
+def check_count(rows: int, most: int | None) -> None:
+    """Refuse more rows than some, None being any number."""
+    if most is not None and rows > most:
+        raise TooManyRowsError
+
+
+def record_text(record: Record) -> str:
+    """Give the text of a record, for the commit that is made now."""
+    return record if isinstance(record, str) else record()
+
+
 Lane = Literal["auto", "spark"]
 """Who does the reading and writing: what is small in the driver and the rest by Spark, or all by Spark."""
 
@@ -113,7 +132,10 @@ class SourceTable(Protocol):
         ...
 
     def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
-        """Give the rows at a version. The handle may be kept and used again while the version is the same."""
+        """Give the rows at a version, with these columns at least: others may be missing.
+
+        The handle may be kept and used again while the version is the same.
+        """
         ...
 
 
@@ -157,8 +179,8 @@ class TargetTable(Protocol):
         """Read where the table stands."""
         ...
 
-    def frame(self) -> DataFrame:
-        """Give the rows at the newest version."""
+    def frame(self, version: int | None = None) -> DataFrame:
+        """Give the rows at a version, None being the newest."""
         ...
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
@@ -168,15 +190,19 @@ class TargetTable(Protocol):
         """
         ...
 
-    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
-        """Replace all rows."""
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
+        """Replace all rows.
+
+        Raises:
+            TooManyRowsError: There are more than ``most``; nothing was committed.
+        """
         ...
 
-    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied:
         """Add rows."""
         ...
 
-    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied:
         """Apply a netted change: delete exactly -n copies of a row, add +n copies.
 
         Raises:
@@ -185,7 +211,7 @@ class TargetTable(Protocol):
         ...
 
     def replace_keys(
-        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
     ) -> Applied:
         """Make ``rows`` (unique by ``keys``, null-safe) exactly the table's rows of the touched keys.
 
@@ -194,7 +220,9 @@ class TargetTable(Protocol):
         """
         ...
 
-    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
+    def accumulate(
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
+    ) -> Applied:
         """Add ``delta`` to the stored rows of its keys, and insert the keys that are not there.
 
         ``delta`` has the table's columns and is unique by ``keys``, null-safe; every other column is a number, never
@@ -206,7 +234,7 @@ class TargetTable(Protocol):
         """
         ...
 
-    def touch(self, record: str, expected: TargetState) -> Applied:
+    def touch(self, record: Record, expected: TargetState) -> Applied:
         """Commit the record alone."""
         ...
 

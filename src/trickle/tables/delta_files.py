@@ -21,6 +21,8 @@ class FileList:
     """The files of a table at a version.
 
     Law    files(v) = files(v - 1) - removed(v) + added(v), a file being a path with its deletion vector
+
+    Several threads may ask: it changes under the log's lock.
     """
 
     def __init__(self, log: DeltaLogFiles, options: Options = DEFAULT) -> None:
@@ -33,23 +35,25 @@ class FileList:
 
     def at(self, version: int) -> list[FileAction] | None:
         """Give the files at a version that is not older than the last one asked for; None if the log cannot tell."""
-        if self._generation != self._log.generation or version < self._version:
-            self._generation, self._version, self._files = self._log.generation, -1, {}
-        if version - self._version > self._options.log_replay:
-            return None
-        try:
-            commits = self._log.commits(self._version, version)
-        except SourceError:
-            return None
-        for commit in commits:
-            for file in commit.removes:
-                self._files.pop(file.key, None)
-            for file in commit.adds:
-                self._files[file.key] = file
-        self._version = version
-        return list(self._files.values())
+        with self._log.lock:
+            if self._generation != self._log.generation or version < self._version:
+                self._generation, self._version, self._files = self._log.generation, -1, {}
+            if version - self._version > self._options.log_replay:
+                return None
+            try:
+                commits = self._log.commits(self._version, version)
+            except SourceError:
+                return None
+            for commit in commits:
+                for file in commit.removes:
+                    self._files.pop(file.key, None)
+                for file in commit.adds:
+                    self._files[file.key] = file
+            self._version = version
+            return list(self._files.values())
 
     def learn(self, version: int, files: Sequence[FileAction]) -> None:
         """Take over the files at a version from Delta, where the log alone could not tell them."""
-        self._generation, self._version = self._log.generation, version
-        self._files = {file.key: file for file in files}
+        with self._log.lock:
+            self._generation, self._version = self._log.generation, version
+            self._files = {file.key: file for file in files}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
@@ -16,6 +15,7 @@ from trickle.model.reason import (
     SOURCE_REWOUND,
     Reason,
 )
+from trickle.model.recent import Recent
 from trickle.tables.contract import WEIGHT, ColumnFact, Span
 from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta_jvm import DeltaHandle
@@ -61,8 +61,8 @@ class DeltaSource:
         self.options = options
         self.log = DeltaLogFiles(self.handle, options)
         self._plain = PlainFiles(spark, self.log, columns, self._cheap_change, options)
-        self._snapshots: OrderedDict[tuple[int, int], DataFrame] = OrderedDict()
-        self._plans: OrderedDict[tuple[int, int, int], ReadingPlan] = OrderedDict()
+        self._snapshots: Recent[tuple[int, int], DataFrame] = Recent(options.snapshots_kept)
+        self._plans: Recent[tuple[int, int, int], ReadingPlan] = Recent(options.reading_plans_kept)
 
     def __repr__(self) -> str:
         return f"DeltaSource({self.name!r}, {self.path!r})"
@@ -96,6 +96,7 @@ class DeltaSource:
         if since > head or upto > head or upto < since:
             text = f"{self.name} is at version {head}; the change from {since} to {upto} was asked for"
             return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+        generation = self.log.generation
         later = self.log.commits(since, head)
         commits = later[: upto - since]
         altered = self._alteration(since, commits, columns)
@@ -113,7 +114,7 @@ class DeltaSource:
                 text += f", {gone[0]} for one"
             hint = "Refresh more often than VACUUM's retention, or raise delta.deletedFileRetentionDuration."
             return Span(since, upto, broken=Reason(HISTORY_EXPIRED, text, hint))
-        self._remember_plan(since, upto, plan)
+        self._plans.put((generation, since, upto), plan)
         if plan.is_empty:
             return Span(since, upto)
         return Span(
@@ -171,13 +172,14 @@ class DeltaSource:
         return None if plan.removed or plan.remasked else self.small_changes(span, columns)
 
     def _plan(self, span: Span) -> ReadingPlan:
-        plan = self._plans.get((self.log.generation, span.since, span.upto))
+        key = self.log.generation, span.since, span.upto
+        plan = self._plans.known(key)
         if plan is None:
             commits = self.log.commits(span.since, span.upto)
             plan = self._first_readable(reading_plans(commits), commits)
             if plan is None:
                 raise SourceError(HISTORY_EXPIRED, f"Files of {self.name} that the change needs were vacuumed.")
-            self._remember_plan(span.since, span.upto, plan)
+            self._plans.put(key, plan)
         return plan
 
     def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
@@ -242,22 +244,11 @@ class DeltaSource:
 
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
-        key = (self.log.generation, version)
-        frame = self._snapshots.get(key)
-        if frame is None:
-            frame = self._plain.frame(version) if self.lane == "auto" else None
-            frame = self.handle.relation(version) if frame is None else frame
-            self._snapshots[key] = frame
-            while len(self._snapshots) > self.options.snapshots_kept:
-                self._snapshots.popitem(last=False)
-        else:
-            self._snapshots.move_to_end(key)
-        return frame
+        return self._snapshots.get((self.log.generation, version), lambda: self._frame(version))
 
-    def _remember_plan(self, since: int, upto: int, plan: ReadingPlan) -> None:
-        self._plans[(self.log.generation, since, upto)] = plan
-        while len(self._plans) > self.options.reading_plans_kept:
-            self._plans.popitem(last=False)
+    def _frame(self, version: int) -> DataFrame:
+        frame = self._plain.frame(version) if self.lane == "auto" else None
+        return self.handle.relation(version) if frame is None else frame
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
@@ -142,10 +143,12 @@ class DeltaLogFiles:
     """Reads a table's commits, and its newest version, with as little as the storage allows.
 
     A local log is read by Python; any other, and one whose commits a catalog coordinates, by Delta's own log store.
+    Several threads may ask: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
     """
 
     def __init__(self, handle: DeltaHandle, options: Options = DEFAULT) -> None:
         """Look at a table's log; reads nothing yet."""
+        self.lock = RLock()
         self._handle = handle
         self._options = options
         folder = local_path(handle.location)
@@ -163,9 +166,11 @@ class DeltaLogFiles:
         Raises:
             SourceError: ``SOURCE_MISSING``, no table is there.
         """
-        head = self._remote_head() if self._by_store() else self._local_head()
+        with self.lock:
+            head = self._remote_head() if self._by_store() else self._local_head()
+            if head < 0:
+                self._forget()
         if head < 0:
-            self._forget()
             raise SourceError(
                 "SOURCE_MISSING",
                 f"There is no Delta table at {self._handle.location}.",
@@ -179,6 +184,10 @@ class DeltaLogFiles:
         Raises:
             SourceError: ``HISTORY_EXPIRED``, the log does not reach back that far.
         """
+        with self.lock:
+            return self._read_commits(since, upto)
+
+    def _read_commits(self, since: int, upto: int) -> tuple[Commit, ...]:
         if self._by_store() and any(v not in self._commits for v in range(since + 1, upto + 1)):
             for version, text in self._handle.read_commits(since + 1, upto):
                 self._keep(parse_commit(version, text))
@@ -196,6 +205,10 @@ class DeltaLogFiles:
 
     def commit(self, version: int) -> Commit | None:
         """Give one commit, None if the log no longer has (or does not yet have) it."""
+        with self.lock:
+            return self._read_commit(version)
+
+    def _read_commit(self, version: int) -> Commit | None:
         if version in self._commits:
             return self._commits[version]
         if self._by_store():
@@ -210,11 +223,13 @@ class DeltaLogFiles:
 
     def metadata(self, version: int) -> Mapping[str, Any]:
         """Give the table's metadata (id, schema, partition columns, properties) at a version."""
-        return self._in_force("metadata", version)
+        with self.lock:
+            return self._in_force("metadata", version)
 
     def protocol(self, version: int) -> Mapping[str, Any]:
         """Give the features that readers and writers of a version must know."""
-        return self._in_force("protocol", version)
+        with self.lock:
+            return self._in_force("protocol", version)
 
     def _in_force(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any]:
         kept = self._kept_actions[kind]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from trickle.model.options import DEFAULT, Options
+from trickle.model.recent import Recent
 from trickle.tables.arrow_rows import with_keys
 from trickle.tables.arrow_types import arrow_fields
 from trickle.tables.carried import Base
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from trickle.tables.delta_log import DeltaLogFiles, FileAction
     from trickle.tables.kept_columns import KeptColumns
 
-_UNASKED: Final = -1
-
 
 class PlainFiles:
-    """The files of a table at the versions asked for lately."""
+    """The files of a table at the versions asked for lately.
+
+    Several threads may ask. What is remembered carries the log's generation as it was when the question came, so that an
+    answer about a table that was made anew meanwhile is never given again.
+    """
 
     def __init__(
         self,
@@ -58,12 +61,12 @@ class PlainFiles:
         self._options = options
         self._files = FileList(log, options)
         self._newest = -1
-        self._lists: dict[tuple[int, int], list[FileAction] | None] = {}
+        self._lists: Recent[tuple[int, int], list[FileAction] | None] = Recent(options.snapshots_kept)
         self._finder = Finder(columns, options)
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
         self._found, self._looked = LookedUp(options), LookedUp(options)
-        self._domains: dict[tuple[int, str], int | None] = {}
+        self._domains: Recent[tuple[int, int, str], int | None] = Recent(options.statistics_kept)
 
     def frame(self, version: int) -> DataFrame | None:
         """Give the rows at a version, None if only Delta can."""
@@ -102,10 +105,13 @@ class PlainFiles:
             whole = self.find(version, sorted(every), {})
             if whole is not None:
                 return with_keys(whole, keys).select(list(columns))
-        place = self._log.generation, version, *columns
-        return self._found.find(place, keys, partial(self._search, version, columns))
+        generation = self._log.generation
+        place = generation, version, *columns
+        return self._found.find(place, keys, partial(self._search, generation, version, columns))
 
-    def _search(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+    def _search(
+        self, generation: int, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
+    ) -> pa.Table | None:
         files = self._plain_files(version)
         fields = self._fields(version, columns)
         most = self._options.lookup_rows if keys else self._options.whole_rows_asked
@@ -114,15 +120,14 @@ class PlainFiles:
         size = sum(file.size for file in files) / (self.count(version) or 1)
         if self._foreseen(version, keys) * size > self._options.lookup_bytes:
             return None
-        found = self._carried(version, files, columns, keys) if keys else None
-        return self._rows(version, files, fields, keys) if found is None else found
+        at = Base(generation, version, files)
+        found = self._carried(at, columns, keys) if keys else None
+        return self._rows(at, fields, keys) if found is None else found
 
-    def _rows(
-        self, version: int, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
-    ) -> pa.Table | None:
+    def _rows(self, at: Base, fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Look into the files of a version, but for keys that they were looked into for lately."""
-        place = self._log.generation, version, *(field.name for field in fields)
-        return self._looked.find(place, keys, partial(self._look_into, files, fields))
+        place = at.generation, at.version, *(field.name for field in fields)
+        return self._looked.find(place, keys, partial(self._look_into, at.files, fields))
 
     def _look_into(
         self, files: Sequence[FileAction], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
@@ -135,23 +140,21 @@ class PlainFiles:
         except NeedsSparkError:
             return None
 
-    def _carried(
-        self, version: int, files: Sequence[FileAction], columns: Sequence[str], keys: Mapping[str, pa.Array]
-    ) -> pa.Table | None:
+    def _carried(self, at: Base, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Find rows in the files of a version looked into before; None if this one's own must be."""
-        base, every = self._base, tuple(dict.fromkeys((*columns, *keys)))
-        if self._change_of is None or (base and base.generation == self._log.generation and version <= base.version):
+        base, every, version = self._base, tuple(dict.fromkeys((*columns, *keys))), at.version
+        if self._change_of is None or (base and base.generation == at.generation and version <= base.version):
             return None
-        if base is None or base.generation != self._log.generation:
-            self._base = Base(self._log.generation, version, files)
+        if base is None or base.generation != at.generation:
+            self._base = at
             return None
-        if base.is_part_of(files):
+        if base.is_part_of(at.files):
             return None
         base = base.extended(version, every, self.count(version) or 0, self._change_of, self._options)
         fields = self._fields(version, every)
-        found = self._rows(base.version, base.files, fields, keys) if base is not None and fields is not None else None
+        found = self._rows(base, fields, keys) if base is not None and fields is not None else None
         found = base.carry(found, version, keys) if base is not None and found is not None else None
-        self._base = base if found is not None else Base(self._log.generation, version, files)
+        self._base = base if found is not None else at
         return None if found is None else found.select(list(columns))
 
     def _fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
@@ -172,22 +175,17 @@ class PlainFiles:
 
     def domain(self, version: int, column: str) -> int | None:
         """Give how many whole numbers lie between a column's least and greatest value; None if the log does not tell."""
-        known = self._domains.get((version, column), _UNASKED)
-        if known is not _UNASKED:
-            return known
-        self._domains = {k: v for k, v in self._domains.items() if k[0] >= version - 1}
-        self._domains[version, column] = found = _domain(self._at(version) or (), column)
-        return found
+        key = self._log.generation, version, column
+        return self._domains.get(key, lambda: _domain(self._at(version) or (), column))
 
     def _at(self, version: int) -> list[FileAction] | None:
-        key = (self._log.generation, version)
-        if key not in self._lists:
+        return self._lists.get((self._log.generation, version), lambda: self._list(version))
+
+    def _list(self, version: int) -> list[FileAction] | None:
+        with self._log.lock:
             files = FileList(self._log, self._options) if version < self._newest else self._files
             self._newest = max(version, self._newest)
-            self._lists[key] = files.at(version)
-            while len(self._lists) > self._options.snapshots_kept:
-                self._lists.pop(next(iter(self._lists)))
-        return self._lists[key]
+            return files.at(version)
 
 
 def _may_hold(file: FileAction, column: str, values: pa.Array) -> bool:

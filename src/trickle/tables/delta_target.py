@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from trickle.errors import StateError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import STATE_MISMATCH
-from trickle.tables.contract import Applied, TargetState
+from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta_accumulate import add_up
 from trickle.tables.delta_commit import APPLICATION, Transaction, commit_lock, conflict
 from trickle.tables.delta_files import FileList
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Given, Lane
+    from trickle.tables.contract import Given, Lane, Record
     from trickle.tables.delta_jvm import Jvm
 
 
@@ -66,12 +66,14 @@ class DeltaTarget:
 
     def state(self) -> TargetState:
         """Read where the table stands. Only commits that came since the last look are read."""
-        head = self.log.head()
-        if self._state is None or self._generation != self.log.generation or head < self._state.version:
-            self._state, self._generation = self._search(head), self.log.generation
-        for commit in self.log.commits(self._state.version, head):
-            self._state = self._after(self._state, commit.version)
-        return self._state
+        # Under the log's lock, so that two threads do not add the same commits to what is known.
+        with self.log.lock:
+            head = self.log.head()
+            if self._state is None or self._generation != self.log.generation or head < self._state.version:
+                self._state, self._generation = self._search(head), self.log.generation
+            for commit in self.log.commits(self._state.version, head):
+                self._state = self._after(self._state, commit.version)
+            return self._state
 
     def _search(self, head: int) -> TargetState:
         """Go back from the head to our newest commit; where the log ends before one is found, there is no record."""
@@ -105,9 +107,9 @@ class DeltaTarget:
         """Give the number that the next transaction of ours carries."""
         return self._number + 1
 
-    def frame(self) -> DataFrame:
-        """Give the rows at the newest version."""
-        version = self.log.head()
+    def frame(self, version: int | None = None) -> DataFrame:
+        """Give the rows at a version, None being the newest."""
+        version = self.log.head() if version is None else version
         plain = (
             PlainFiles(self.spark, self.log, options=self.options).frame(version) if self.driver is not None else None
         )
@@ -135,9 +137,9 @@ class DeltaTarget:
 
     # -- writes --------------------------------------------------------------------------------------------------
 
-    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
-        """Replace all rows."""
-        if self.driver and (done := self.driver.overwrite(rows, record, expected)):
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
+        """Replace all rows, if they are no more than some."""
+        if self.driver and (done := self.driver.overwrite(rows, record, expected, most)):
             return done
         rows = frame_of(self.spark, rows)
         work = _Work(self, record, expected)
@@ -145,11 +147,12 @@ class DeltaTarget:
             files = transaction.files()
             written = transaction.write(self._fitting(rows))
             work.step("write")
+            check_count(transaction.added_rows(), most)
             removes = [action.remove() for _, action in files]
             deleted = sum((file.records or 0) - file.masked for file, _ in files)
             return work.commit([*removes, *written], "Overwrite", transaction.added_rows(), deleted)
 
-    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied:
         """Add rows."""
         if self.driver and (done := self.driver.append(rows, record, expected)):
             return done
@@ -160,7 +163,7 @@ class DeltaTarget:
             work.step("write")
             return work.commit(written, "Append", transaction.added_rows(), 0)
 
-    def touch(self, record: str, expected: TargetState) -> Applied:
+    def touch(self, record: Record, expected: TargetState) -> Applied:
         """Commit the record alone: a version without files."""
         if self.driver and (done := self.driver.touch(record, expected)):
             return done
@@ -168,7 +171,7 @@ class DeltaTarget:
         with work:
             return work.commit([], "Append", 0, 0)
 
-    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied:
         """Delete exactly -n copies of a row, add +n copies."""
         if self.driver and (done := self.driver.apply_bag(change, record, expected)):
             return done
@@ -202,7 +205,7 @@ class DeltaTarget:
             return self._rewrite(work, table, found, inserts, came)
 
     def replace_keys(
-        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
     ) -> Applied:
         """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
         if self.driver and (done := self.driver.replace_keys(rows, touched, keys, record, expected)):
@@ -230,7 +233,9 @@ class DeltaTarget:
                 return self._only_add(work, inserts, inserted)
             return self._rewrite(work, table, found, inserts, inserted)
 
-    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
+    def accumulate(
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
+    ) -> Applied:
         """Add ``delta`` to the stored rows of its keys; a row whose count becomes 0 goes."""
         if self.driver and (done := self.driver.accumulate(delta, keys, record, expected, count)):
             return done
@@ -262,7 +267,7 @@ class DeltaTarget:
 class _Work:
     """One write in progress: its transaction, its timings, and what to undo when it ends or fails."""
 
-    def __init__(self, target: DeltaTarget, record: str, expected: TargetState) -> None:
+    def __init__(self, target: DeltaTarget, record: Record, expected: TargetState) -> None:
         self.target = target
         self.record = record
         self.expected = expected
@@ -305,7 +310,7 @@ class _Work:
         else:
             with commit_lock(target.path):
                 target.check(self.expected)
-                version = self.transaction.commit(actions, mode, target.next_number, self.record)
+                version = self.transaction.commit(actions, mode, target.next_number, record_text(self.record))
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 

@@ -18,19 +18,30 @@ from trickle.tables.driver_write import FileWriter, removal
 from trickle.tables.rows import frame_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trickle.tables.arrow_edit import Edit
-    from trickle.tables.contract import Given, TargetState
+    from trickle.tables.contract import Given, Record, TargetState
     from trickle.tables.delta_log import FileAction
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
 
 
+class KeptRows:
+    """The rows of a table's files, by path, known from earlier reads and writes.
+
+    A file never changes, so that what one thread knows serves all. The mapping is never changed but put in place at once.
+    """
+
+    def __init__(self) -> None:
+        """Know no file yet."""
+        self.of_files: Mapping[str, pa.Table] = {}
+
+
 class Draft:
     """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
 
-    def __init__(self, target: DeltaTarget, kept: dict[str, pa.Table], record: str, expected: TargetState) -> None:
+    def __init__(self, target: DeltaTarget, kept: KeptRows, record: Record, expected: TargetState) -> None:
         """Look at the table; ``kept`` are the rows of its files known from earlier, and will be those known then.
 
         Raises:
@@ -86,18 +97,18 @@ class Draft:
         if sum(count for count in counts if count is not None) > self.options.commit_rows:
             raise NeedsSparkError
         self._keeps = True  # a table that is only appended to needs no rows kept
-        kept = self.kept
-        for gone in kept.keys() - {file.path for file in files}:
-            del kept[gone]
+        before, now = self.kept.of_files, dict[str, pa.Table]()
         for file in files:
-            rows = kept.get(file.path)
+            rows = before.get(file.path)
             if rows is None or rows.schema != self.schema:
                 path = self.target.log.path_of(file.path)
                 if path is None:
                     raise NeedsSparkError
                 rows = read_file(path, list(self.file_schema))
-                kept[file.path] = pa.Table.from_arrays(rows.columns, schema=self.schema)
-        return [kept[file.path] for file in files]
+                rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
+            now[file.path] = rows
+        self.kept.of_files = now
+        return list(now.values())
 
     # -- writing
 
@@ -165,7 +176,7 @@ class Draft:
         }
         version = self.log.commit(actions, mode, self.record, metrics)
         if self._keeps:
-            self.kept.update(self._fresh)
+            self.kept.of_files = {**self.kept.of_files, **self._fresh}
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
     def close(self) -> None:

@@ -13,14 +13,14 @@ import pyarrow as pa
 from trickle.errors import StateError
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.arrow_edit import MissingRowsError, edit_bag, edit_keys, edit_sum
-from trickle.tables.contract import WEIGHT
-from trickle.tables.driver_draft import Draft
+from trickle.tables.contract import WEIGHT, check_count
+from trickle.tables.driver_draft import Draft, KeptRows
 from trickle.tables.driver_fit import NeedsSparkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trickle.tables.contract import Applied, Given, TargetState
+    from trickle.tables.contract import Applied, Given, Record, TargetState
     from trickle.tables.delta_target import DeltaTarget
 
 
@@ -30,7 +30,7 @@ class DriverLane:
     def __init__(self, target: DeltaTarget) -> None:
         """Bind to a target; touches nothing yet."""
         self.target = target
-        self._kept: dict[str, pa.Table] = {}
+        self._kept = KeptRows()
 
     def rows(self, most: int) -> pa.Table | None:
         """Give all rows, if they are no more than some."""
@@ -43,19 +43,25 @@ class DriverLane:
         except NeedsSparkError:
             return None
 
-    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied | None:
-        """Replace all rows."""
-        return self._try(lambda draft: draft.replace_all(draft.given(rows)), record, expected)
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied | None:
+        """Replace all rows, if they are no more than some."""
 
-    def append(self, rows: Given, record: str, expected: TargetState) -> Applied | None:
+        def write(draft: Draft) -> Applied:
+            new = draft.given(rows)
+            check_count(new.num_rows, most)
+            return draft.replace_all(new)
+
+        return self._try(write, record, expected)
+
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied | None:
         """Add rows."""
         return self._try(lambda draft: draft.only_add(draft.given(rows)), record, expected)
 
-    def touch(self, record: str, expected: TargetState) -> Applied | None:
+    def touch(self, record: Record, expected: TargetState) -> Applied | None:
         """Commit the record alone."""
         return self._try(lambda draft: draft.only_add(draft.schema.empty_table()), record, expected)
 
-    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied | None:
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied | None:
         """Delete -n copies of a row, add +n copies."""
 
         def write(draft: Draft) -> Applied:
@@ -67,7 +73,7 @@ class DriverLane:
         return self._try(write, record, expected)
 
     def replace_keys(
-        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
     ) -> Applied | None:
         """Make ``rows`` the table's rows of the touched keys."""
 
@@ -80,7 +86,7 @@ class DriverLane:
         return self._try(write, record, expected)
 
     def accumulate(
-        self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
     ) -> Applied | None:
         """Add ``delta`` to the stored rows of its keys."""
 
@@ -90,7 +96,7 @@ class DriverLane:
 
         return self._try(write, record, expected)
 
-    def _try(self, write: Callable[[Draft], Applied], record: str, expected: TargetState) -> Applied | None:
+    def _try(self, write: Callable[[Draft], Applied], record: Record, expected: TargetState) -> Applied | None:
         draft = None
         try:
             draft = Draft(self.target, self._kept, record, expected)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trickle.tables.contract import record_text
 from trickle.tables.delta_commit import commit_lock, conflict
 from trickle.tables.delta_log import local_path
 from trickle.tables.driver_commit import commit_lines, put_checksum, put_commit
@@ -12,7 +13,7 @@ from trickle.tables.driver_fit import NeedsSparkError, checkpoint_interval, is_w
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from trickle.tables.contract import TargetState
+    from trickle.tables.contract import Record, TargetState
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
 
@@ -50,7 +51,7 @@ class LocalLog:
         """True if the next commit must bring a checkpoint, which only Spark writes."""
         return (self.read + 1) % checkpoint_interval(self.metadata) == 0
 
-    def commit(self, actions: Sequence[Action], mode: str, record: str, metrics: Mapping[str, int]) -> int:
+    def commit(self, actions: Sequence[Action], mode: str, record: Record, metrics: Mapping[str, int]) -> int:
         """Make the next version; gives its number."""
         version, target = self.read + 1, self.target
         with commit_lock(target.path):
@@ -58,7 +59,8 @@ class LocalLog:
             if target.check(self.expected) != self.read:
                 raise conflict(target.name)
             number = target.next_number
-            text = commit_lines(actions, mode=mode, number=number, record=record, read=self.read, metrics=metrics)
+            said = record_text(record)
+            text = commit_lines(actions, mode=mode, number=number, record=said, read=self.read, metrics=metrics)
             self.may_be_committed = True
             log = self.folder / "_delta_log"
             try:

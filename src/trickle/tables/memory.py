@@ -17,7 +17,7 @@ from trickle.errors import ConflictError, StateError
 from trickle.model.keys import NO_KEYS
 from trickle.model.nearness import distance, is_near
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
-from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState
+from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState, check_count, record_text
 from trickle.tables.rows import arrow_table, as_schema, frame_of, local_frame, row_key
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
-    from trickle.tables.contract import Given
+    from trickle.tables.contract import Given, Record
 
     Row = Sequence[Any]
 
@@ -75,7 +75,7 @@ class MemorySource:
         self._versions: list[list[Row]] = [list(rows)]
         self._schemas: list[StructType] = [self.schema]
         self._steps: list[tuple[list[Row], list[Row]]] = [([], [])]
-        self._frames: dict[int, DataFrame] = {}
+        self._frames: dict[tuple[int | str, ...], DataFrame] = {}
 
     def commit(
         self, inserts: Iterable[Row] = (), deletes: Iterable[Row] = (), *, schema: StructType | None = None
@@ -177,12 +177,16 @@ class MemorySource:
         ]
         return arrow_table(found, StructType([schema.fields[place] for place in places]))
 
-    def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
-        """Give the rows at a version, all columns."""
-        frame = self._frames.get(version)
+    def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:
+        """Give the rows at a version with these columns alone, or all: whoever reads others has not asked for them."""
+        frame = self._frames.get((version, *columns))
         if frame is None:
-            frame = local_frame(self.spark, self._versions[version], self._schemas[version])
-            self._frames[version] = frame
+            schema = self._schemas[version]
+            names = list(columns) or schema.names
+            places = [schema.names.index(name) for name in names]
+            rows = [tuple(row[place] for place in places) for row in self._versions[version]]
+            frame = local_frame(self.spark, rows, StructType([schema.fields[place] for place in places]))
+            self._frames[version, *columns] = frame
         return frame
 
 
@@ -205,7 +209,7 @@ class MemoryTarget:
         """Give the rows, in no order."""
         return list(self._rows)
 
-    def frame(self) -> DataFrame:
+    def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is kept
         """Give the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
@@ -217,16 +221,18 @@ class MemoryTarget:
         """Read where the table stands."""
         return TargetState(self._version, self._record, self._record_version, self._foreign)
 
-    def overwrite(self, rows: Given, record: str, expected: TargetState) -> Applied:
-        """Replace all rows."""
-        return self._commit(self._values(rows), len(self._rows), None, record, expected)
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
+        """Replace all rows, if they are no more than some."""
+        new = self._values(rows)
+        check_count(len(new), most)
+        return self._commit(new, len(self._rows), None, record, expected)
 
-    def append(self, rows: Given, record: str, expected: TargetState) -> Applied:
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied:
         """Add rows."""
         came = self._values(rows)
         return self._commit([*self._rows, *came], 0, len(came), record, expected)
 
-    def apply_bag(self, change: Given, record: str, expected: TargetState) -> Applied:
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied:
         """Delete -n copies, add +n copies; a row that is not there that often is ``STATE_MISMATCH``."""
         came: list[Row] = []
         went: list[Row] = []
@@ -247,13 +253,13 @@ class MemoryTarget:
         return self._commit([*kept, *came], gone, len(came), record, expected)
 
     def replace_keys(
-        self, rows: Given, touched: Given, keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
     ) -> Applied:
         """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
         return self._replace(self._values(rows), self._values(touched), keys, record, expected)
 
     def _replace(
-        self, rows: Sequence[Row], touched: Iterable[Row], keys: Sequence[str], record: str, expected: TargetState
+        self, rows: Sequence[Row], touched: Iterable[Row], keys: Sequence[str], record: Record, expected: TargetState
     ) -> Applied:
         key_of = self._key_of(keys)
         new = {key_of(row): row for row in rows}
@@ -271,7 +277,9 @@ class MemoryTarget:
                 kept.append(row)
         return self._commit([*kept, *new.values()], deleted, len(new), record, expected)
 
-    def accumulate(self, delta: Given, keys: Sequence[str], record: str, expected: TargetState, count: str) -> Applied:
+    def accumulate(
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
+    ) -> Applied:
         """Add the delta to the rows of its keys; a row whose count becomes 0 goes."""
         key_of, at = self._key_of(keys), self.schema.names.index(count)
         stored = {key_of(row): row for row in self._rows}
@@ -309,7 +317,7 @@ class MemoryTarget:
         if not -limit <= value < limit or (value == -limit and isinstance(kind, DecimalType)):
             raise StateError("SUM_OVERFLOW", f"{self.name}: a sum does not fit {kind.simpleString()}.")
 
-    def touch(self, record: str, expected: TargetState) -> Applied:
+    def touch(self, record: Record, expected: TargetState) -> Applied:
         """Commit the record alone."""
         return self._commit(self._rows, 0, 0, record, expected)
 
@@ -320,7 +328,7 @@ class MemoryTarget:
         self._foreign = (*self._foreign, operation)
 
     def _commit(
-        self, rows: list[Row], deleted: int, inserted: int | None, record: str, expected: TargetState
+        self, rows: list[Row], deleted: int, inserted: int | None, record: Record, expected: TargetState
     ) -> Applied:
         if (expected.record_version, expected.foreign) != (self._record_version, self._foreign):
             raise ConflictError(
@@ -330,7 +338,7 @@ class MemoryTarget:
             self.mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
         self._rows = rows
         self._version += 1
-        self._record, self._record_version, self._foreign = record, self._version, ()
+        self._record, self._record_version, self._foreign = record_text(record), self._version, ()
         return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
 
 

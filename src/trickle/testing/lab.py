@@ -49,7 +49,7 @@ class Lab:
         self.spark = spark
         self.options = with_disabled(options, disable)
         self.disable = self.options.disable
-        self._jvm = Jvm(spark)
+        self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
         self.sources: dict[str, MemorySource] = {}
         self._by_stub: dict[int, MemorySource] = {}
