@@ -24,7 +24,7 @@ demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with
 test: setup ## Run the tests that finish in minutes
 	@$(BIN)/python -m pytest tests -m "not slow" $(PARALLEL)
 
-test-all: setup ## Run every test, the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
+test-all: setup ## Run every test, all of TPC-DS and the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
 	@$(BIN)/python -m pytest tests $(PARALLEL)
 
 check: setup ## Lint, types, formatting and the tests that need no Spark

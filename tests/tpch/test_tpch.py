@@ -1,4 +1,4 @@
-"""The 22 TPC-H queries as stream tables, in three phases.
+"""The 22 TPC-H queries as stream tables, in four phases.
 
     phase 1   each query on its own: a whole cycle of inserts, updates and deletes in every table, then one refresh.
               Keys are drawn from all over the tables; sources have a change feed.
@@ -7,8 +7,11 @@
               Keys are recent ones; Spark writes the changes, with deletion vectors.
     phase 3   a full and a differential twin of each query, equal after every cycle. Sources have no change feed; their
               keys are declared.
+    phase 4   phase 1 at a scale where tables are too big to be read whole: look-ups find what a change meets, remember
+              it, and Spark computes what the driver does not take.
 
-``TPCH_SCALE`` and ``TPCH_CYCLES`` set the size; ``TPCH_QUERIES=q03,q18`` runs some of the queries.
+``TPCH_SCALE`` and ``TPCH_CYCLES`` set the size, ``TPCH_LARGE_SCALE`` that of phase 4;
+``TPCH_QUERIES=q03,q18`` runs some of the queries.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCALE = float(os.environ.get("TPCH_SCALE", "0.01"))
+LARGE_SCALE = float(os.environ.get("TPCH_LARGE_SCALE", "0.1"))
 CYCLES = int(os.environ.get("TPCH_CYCLES", "3"))
 QUERIES = [name for name in tpch.QUERIES if name in os.environ.get("TPCH_QUERIES", name).split(",")]
 STEPS = range(CYCLES + 1)
@@ -60,13 +64,14 @@ class Phase:
         schema: str,
         mutation: tpch.Mutation,
         *,
+        scale: float = SCALE,
         change_feed: bool = True,
         deletion_vectors: bool = False,
     ) -> Iterator[Phase]:
         spark.sql(f"CREATE DATABASE {schema}")
         with using(spark, schema):
             sources = tpch.load(
-                spark, scale=SCALE, location=location, change_feed=change_feed, deletion_vectors=deletion_vectors
+                spark, scale=scale, location=location, change_feed=change_feed, deletion_vectors=deletion_vectors
             )
         yield cls(spark, schema, sources, mutation, trickle.Trickle(spark))
         spark.sql(f"DROP DATABASE {schema} CASCADE")
@@ -228,3 +233,34 @@ def test_full_and_differential_twins_are_equal(twins, twins_cycle, query):
         assert modes == ("differential", "full"), f"{query}, {when}: {modes}"
 
     assert not (text := difference(query, when, twins.rows(query, suffix="_full"), twins.rows(query))), text
+
+
+# -- phase 4
+
+
+@pytest.fixture(scope="module")
+def large(spark, tmp_path_factory) -> Iterator[Phase]:
+    mutation = tpch.Mutation(rate=0.002, seed=4)
+    with Phase.start(spark, tmp_path_factory.mktemp("tpch"), "tpch_large", mutation, scale=LARGE_SCALE) as phase:
+        yield phase
+
+
+@pytest.fixture(scope="module", params=STEPS, ids="cycle{}".format)
+def large_cycle(large, request) -> int:
+    if request.param:
+        tpch.mutate(large.sources, large.mutation, request.param)
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", QUERIES)
+def test_each_query_follows_large_sources(large, large_cycle, query):
+    when = f"cycle {large_cycle}"
+
+    if large_cycle == 0:
+        large.create(query)
+        return
+    report = large.refresh(query)
+
+    assert report.mode == "differential", f"{query}, {when}: {report.mode}, {report.reason}"
+    assert not (text := difference(query, when, large.recompute(query), large.rows(query))), text
