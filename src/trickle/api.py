@@ -131,7 +131,7 @@ class Trickle:
         columns = None if "kept_columns" in self.disable else KeptColumns(options)
         self._catalog = Catalog(spark, self._lane, columns, options)
         self._open: dict[str, _Open] = {}
-        self._locks: dict[str, RLock] = {}
+        self._locks: dict[tuple[str, str], RLock] = {}
 
     # -- verbs
 
@@ -297,13 +297,13 @@ class Trickle:
     def _sync(self) -> None:
         warehouse.sync(self.spark)
 
-    def _lock(self, name: str) -> RLock:
-        """Give what one thread at a time holds to compile, refresh or drop a stream table."""
-        return self._locks.setdefault(self._catalog.qualify(split_name(name)), RLock())
+    def _lock(self, name: str, purpose: str = "refresh") -> RLock:
+        """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
+        return self._locks.setdefault((purpose, self._catalog.qualify(split_name(name))), RLock())
 
     def _get(self, name: str) -> _Open:
         self._sync()
-        with self._lock(name):
+        with self._lock(name, "compile"):  # others may ask about it while it is refreshed
             return self._find(self._catalog.qualify(split_name(name)))
 
     def _find(self, full_name: str) -> _Open:

@@ -98,7 +98,7 @@ def check(before: Held, after: Held) -> None:
 
 
 def test_a_hundred_refreshes_leave_threads_and_handles_as_they_were(spark, shop):
-    shop(60, 0)
+    shop(40, 0)
     before = Held.now(spark)
     shop(100, 1_000)
 
