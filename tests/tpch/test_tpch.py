@@ -1,4 +1,4 @@
-"""The 22 TPC-H queries as stream tables, in four phases.
+"""The 22 TPC-H queries as stream tables, in five phases.
 
     phase 1   each query on its own: a whole cycle of inserts, updates and deletes in every table, then one refresh.
               Keys are drawn from all over the tables; sources have a change feed.
@@ -9,6 +9,7 @@
               keys are declared.
     phase 4   phase 1 at a scale where tables are too big to be read whole: look-ups find what a change meets, remember
               it, and Spark computes what the driver does not take.
+    phase 5   phase 1 under each regime, which takes those ways and others at any scale.
 
 ``TPCH_SCALE`` and ``TPCH_CYCLES`` set the size, ``TPCH_LARGE_SCALE`` that of phase 4;
 ``TPCH_QUERIES=q03,q18`` runs some of the queries.
@@ -17,6 +18,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +28,7 @@ import pytest
 
 import trickle
 from trickle.testing import tpch
+from trickle.testing.regimes import REGIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -264,3 +267,63 @@ def test_each_query_follows_large_sources(large, large_cycle, query):
 
     assert report.mode == "differential", f"{query}, {when}: {report.mode}, {report.reason}"
     assert not (text := difference(query, when, large.recompute(query), large.rows(query))), text
+
+
+# -- phase 5
+
+
+@dataclass
+class Regimes:
+    """A stream table of each query under each regime, over shared sources."""
+
+    phase: Phase
+    under: dict[str, trickle.Trickle]
+    expected: dict[str, Counter[tuple[object, ...]]] = field(default_factory=dict)
+
+    def name(self, query: str, regime: str) -> str:
+        return f"{self.phase.schema}.{query}_{re.sub(r'[^a-z]', '_', regime)}"
+
+    def create(self, query: str, regime: str) -> None:
+        with using(self.phase.spark, self.phase.schema):
+            self.under[regime].create(self.name(query, regime), tpch.QUERIES[query], mode="differential")
+
+    def refresh(self, query: str, regime: str) -> trickle.RefreshReport:
+        return self.under[regime].refresh(self.name(query, regime))
+
+    def rows(self, query: str, regime: str) -> Counter[tuple[object, ...]]:
+        return bag(self.phase.spark, f"SELECT * FROM {self.name(query, regime)}")
+
+    def recompute(self, query: str) -> Counter[tuple[object, ...]]:
+        if query not in self.expected:
+            self.expected[query] = self.phase.recompute(query)
+        return self.expected[query]
+
+
+@pytest.fixture(scope="module")
+def regimes(spark, tmp_path_factory) -> Iterator[Regimes]:
+    mutation = tpch.Mutation(seed=5)
+    with Phase.start(spark, tmp_path_factory.mktemp("tpch"), "tpch_regimes", mutation) as phase:
+        yield Regimes(phase, {name: trickle.Trickle(spark, options=options) for name, options in REGIMES.items()})
+
+
+@pytest.fixture(scope="module", params=range(3), ids="cycle{}".format)
+def regimes_cycle(regimes, request) -> int:
+    if request.param:
+        tpch.mutate(regimes.phase.sources, regimes.phase.mutation, request.param)
+        regimes.expected.clear()
+    return request.param
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("regime", [name for name in REGIMES if name != "default"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_each_query_follows_its_sources_under_every_regime(regimes, regimes_cycle, query, regime):
+    when = f"cycle {regimes_cycle}, {regime}"
+
+    if regimes_cycle == 0:
+        regimes.create(query, regime)
+        return
+    report = regimes.refresh(query, regime)
+
+    assert report.mode == "differential", f"{query}, {when}: {report.mode}, {report.reason}"
+    assert not (text := difference(query, when, regimes.recompute(query), regimes.rows(query, regime))), text

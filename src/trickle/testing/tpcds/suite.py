@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trickle.api import Trickle
+from trickle.model.options import DEFAULT, Options
 from trickle.testing.tpcds.data import TABLES, Sources, load, mutate
 from trickle.testing.tpcds.queries import queries
 
@@ -56,11 +57,11 @@ class Outcome:
 class Suite:
     """Stream tables over sources of their own, in the current schema."""
 
-    def __init__(self, spark: SparkSession, location: Path, **settings: Any) -> None:
-        """Make the sources; the settings are those of ``Trickle``."""
+    def __init__(self, spark: SparkSession, location: Path, *, options: Options = DEFAULT) -> None:
+        """Make the sources."""
         self.spark = spark
         self.sources: Sources = load(spark, location=location)
-        self.stream_tables = Trickle(spark, **settings)
+        self.stream_tables = Trickle(spark, options=options)
         self._plain = spark.newSession()
         self._show(0)
 
