@@ -74,7 +74,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def log_of(table: Path) -> DeltaLogFiles:
-    handle: Any = SimpleNamespace(location=str(table))
+    handle: Any = SimpleNamespace(location=str(table), forget=lambda: None)
     return DeltaLogFiles(handle)
 
 

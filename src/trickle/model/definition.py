@@ -19,10 +19,23 @@ DEFINITION_PROPERTY: Final = "trickle.definition"
 
 
 class SourceVersion(Stored):
-    """A source as a refresh saw it: its version, and the id that a recreated table does not share."""
+    """A source as a refresh saw it.
+
+    Attributes:
+        identity: The id that a recreated table does not share.
+        digest: Of the commit that made the version: a table put back from a backup and written on has the same id, and
+            under the same numbers other rows. None if the log no longer had it, and in records of before.
+    """
 
     version: int
     identity: str
+    digest: str | None = None
+
+    def is_same(self, other: SourceVersion) -> bool:
+        """Tell whether both mean the same rows, as far as is known."""
+        if (self.version, self.identity) != (other.version, other.identity):
+            return False
+        return self.digest is None or other.digest is None or self.digest == other.digest
 
 
 class Definition(Stored):

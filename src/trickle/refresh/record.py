@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.errors import StateError
 from trickle.model.cost import Costs
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from trickle.model.reason import Reason
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import TargetState
+
+
+UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
 
 
 def new_record(
@@ -52,5 +55,5 @@ def read_record(table: str, state: TargetState) -> RefreshRecord | None:
     except ValueError as error:
         text = f"stream table '{table}' carries a record that this version of Trickle cannot read."
         raise StateError(
-            "UNREADABLE_RECORD", text, hint="Use the version that wrote it, or refresh(full=True)."
+            UNREADABLE_RECORD, text, hint="Use the version that wrote it, or refresh(full=True)."
         ) from error

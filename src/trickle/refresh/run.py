@@ -12,7 +12,7 @@ from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
 from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
-from trickle.errors import NotDifferentiableError, SourceError, StateError
+from trickle.errors import ConflictError, NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change, Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
@@ -24,7 +24,7 @@ from trickle.refresh.apply import Application
 from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
 from trickle.refresh.prepare import partners_in
-from trickle.refresh.record import known_costs, new_record, read_record
+from trickle.refresh.record import UNREADABLE_RECORD, known_costs, new_record, read_record
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.rules.derive import net
 from trickle.tables.arrow_rows import with_keys
@@ -61,7 +61,13 @@ class StageTooBigError(Exception):
 
 @dataclass(slots=True)
 class Refresh:
-    """A refresh of one stream table, or of one of its stages, to one frontier."""
+    """A refresh of one stream table, or of one of its stages, to one frontier.
+
+    Attributes:
+        began: Where the table stood at the first look.
+        gives_way: For a stage: True if it is not to go back from where another refresh has brought it.
+        stood: The digests, before this refresh, of the versions of the stages that the last one stood on.
+    """
 
     jvm: Jvm
     prepared: Prepared
@@ -76,6 +82,9 @@ class Refresh:
     costs: Costs | None = None
     estimate: Estimate | None = None
     change: Change = field(default_factory=lambda: Change.of([]))
+    began: TargetState | None = None
+    gives_way: bool = False
+    stood: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with the sources; stages join them as they are refreshed."""
@@ -98,15 +107,38 @@ class Refresh:
         Raises:
             SourceError: In mode ``differential``, a source's history is gone or altered; or a version asked for does not exist.
             NotDifferentiableError: In mode ``differential``, the query cannot be maintained.
+            ConflictError: Another refresh came first.
         """
+        try:
+            return self._run(full=full, at=at, goal=goal)
+        except (ConflictError, StageTooBigError):
+            raise
+        except Exception as error:
+            # Files of the state that an overtaken refresh computes from are deleted, and its versions are the past.
+            if self._is_overtaken():
+                raise _conflict(self.target.name) from error
+            raise
+
+    def _is_overtaken(self) -> bool:
+        """Tell whether another refresh of the table has committed since this one began."""
+        try:
+            return self.began is not None and self.target.state().record_version != self.began.record_version
+        except Exception:
+            return False  # what is wrong with the table was said already
+
+    def _run(
+        self, *, full: bool, at: Mapping[str, int] | None, goal: Mapping[str, SourceVersion] | None
+    ) -> RefreshReport:
         with self.watch.step("look"):
-            state = self.target.state()
+            self.began = state = self.target.state()
             # A full refresh needs no record, so it also repairs one that cannot be read.
             record = None if full else read_record(self.target.name, state)
             self.costs = self.costs or (record.costs if record is not None else known_costs(state))
             aim = dict(goal) if goal is not None else self._goal(at)
+            if self.gives_way and record is not None:
+                self._give_way(record, aim)
         reason = self._why_full(state, record, full=full)
-        if reason is None and record is not None and all(record.frontier.get(n) == v for n, v in aim.items()):
+        if reason is None and record is not None and _stands_at(record, aim):
             return self._report("no_data", None, None, record, state.version)
         if reason is None and record is not None:
             spans = self._spans(self.prepared.sources, record, aim)
@@ -118,9 +150,10 @@ class Refresh:
             # To fill the stages too may take as long again: they wait until a refresh needs them. Not so what is
             # remembered: the next change could not be told from rows that were computed without it.
             return self._full(state, aim, reason)
-        if record is not None and (reason is None or reason.code == codes.COST):
+        is_kept = reason is None or reason.code == codes.COST
+        if record is not None and is_kept:
             record = self._caught_up(record)
-        rebuilt = self._refresh_stages(aim, record, full=full)
+        rebuilt = self._refresh_stages(aim, record, full=full, gives_way=is_kept and not at)
         if reason is None and record is not None:
             spans = self._spans(self.prepared.program.used, record, aim)
             reason = rebuilt or self._why_broken(spans)
@@ -160,26 +193,58 @@ class Refresh:
             if name not in frontier:
                 with self.watch.step(_CATCH_UP):
                     stage.watch = Stopwatch()
-                    self._run_stage(name, stage, frontier, full=True)
+                    self._run_stage(program, stage, frontier, full=True)
         return record.model_copy(update={"frontier": frontier})
 
     def _refresh_stages(
-        self, goal: dict[str, SourceVersion], record: RefreshRecord | None, *, full: bool
+        self, goal: dict[str, SourceVersion], record: RefreshRecord | None, *, full: bool, gives_way: bool
     ) -> Reason | None:
         """Refresh what the table stands on, and add the stages' versions to the goal; tells why one was recomputed."""
         rebuilt = None
         for program in self.prepared.stages:
             name, stage = self._open_stage(program, goal)
+            stage.gives_way = gives_way
+            if record is not None and name in record.frontier:
+                self.stood[name] = self._digest_of(name, record.frontier[name].version)
             is_behind = record is not None and name not in record.frontier
-            lost = record is not None and not is_behind and stage.target.state().record is None
+            lost = not full and record is not None and not is_behind and self._is_empty(stage)
             if lost and self.mode == "differential":
-                text = f"stream table '{self.target.name}': {_LOST_STATE.text}."
-                raise StateError(_LOST_STATE.code, text, hint="Call refresh(full=True) once.")
-            report = self._run_stage(name, stage, goal, full=full or is_behind)
+                raise self._lost_state(_LOST_STATE.text)
+            report, damaged = self._run_stage(program, stage, goal, full=full or is_behind)
             if report.mode == "full":
-                rebuilt = rebuilt or (_LOST_STATE if lost else report.reason)
-            self.changed.update(stage.changed)
+                rebuilt = rebuilt or (damaged or (_LOST_STATE if lost else report.reason))
         return rebuilt
+
+    def _digest_of(self, name: str, version: int) -> str | None:
+        """Give a stage's digest at a version, before a checkpoint of its next refresh may cut its short log there."""
+        try:
+            self.sources[name].head()  # notices that what is known of the log no longer holds
+            return self.sources[name].digest(version)
+        except SourceError:
+            return None
+
+    def _is_empty(self, stage: Refresh) -> bool:
+        """Tell whether a stage's table has no record; one that cannot be read is looked at when the stage is refreshed."""
+        try:
+            return stage.target.state().record is None
+        except SourceError:
+            return False
+
+    def _lost_state(self, text: str) -> StateError:
+        hint = "Call refresh(full=True) once; refreshes after it are differential again."
+        return StateError(codes.STATE_MISSING, f"stream table '{self.target.name}': {text}.", hint=hint)
+
+    def _give_way(self, record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> None:
+        """Let a refresh go first that has brought this stage further than its goal: the sources are looked at again.
+
+        Else the stage would go back, which takes a recompute, and the other refresh could not commit.
+        """
+        for name, new in goal.items():
+            seen, source = record.frontier.get(name), self.sources[name]
+            if seen is None or seen.identity != new.identity or seen.version <= new.version:
+                continue
+            if source.head() >= seen.version and source.digest(seen.version) == seen.digest:
+                raise _conflict(self.target.name)
 
     def _open_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> tuple[str, Refresh]:
         """Give a stage's name and its refresh, with its table made if there is none."""
@@ -188,16 +253,45 @@ class Refresh:
             raise AssertionError(message)
         name = program.stage.name
         with self.watch.step("look"):
-            rows = partial(Evaluation(self.jvm, self._snapshots(goal, goal), {}).frame, program.plan)
-            target, self.sources[name] = self.stages.open(name, rows)
+            target, self.sources[name] = self.stages.open(name, self._rows_of_stage(program, goal))
         unit = self.prepared.of_stage(program, self.sources)
         return name, Refresh(self.jvm, unit, target, self.mode, options=self.options, watch=self.watch)
 
-    def _run_stage(self, name: str, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool) -> RefreshReport:
-        """Refresh a stage and add its version to the goal."""
-        report = stage.run(full=full, goal={n: goal[n] for n in stage.prepared.program.used})
-        goal[name] = SourceVersion(version=report.version, identity=self.sources[name].identity(report.version))
-        return report
+    def _rows_of_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> Callable[[], DataFrame]:
+        evaluation = Evaluation(self.jvm, self._snapshots(goal, goal), {}, options=self.options)
+        return partial(evaluation.frame, program.plan)
+
+    def _run_stage(
+        self, program: Program, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool
+    ) -> tuple[RefreshReport, Reason | None]:
+        """Refresh a stage and add its version to the goal; a damaged one is made anew, which the reason tells."""
+        if self.stages is None or program.stage is None:
+            message = "a plan with stages needs a place for them"
+            raise AssertionError(message)
+        name, damaged = program.stage.name, None
+        wanted = {n: goal[n] for n in stage.prepared.program.used}
+        try:
+            report = stage.run(full=full, goal=wanted)
+        except (ConflictError, StageTooBigError):
+            raise
+        except Exception as error:
+            damage = None if self._is_overtaken() else self.stages.damage(name, self._rows_of_stage(program, goal))
+            if isinstance(error, StateError) and error.code == UNREADABLE_RECORD:
+                damage = error.message
+            if damage is None and full and not self._is_overtaken():
+                damage = str(error)  # it is to be computed anew at all events: then with nothing of the old one
+            if damage is None:
+                raise
+            if self.mode == "differential" and not full:
+                raise self._lost_state(f"the state stored with it is damaged: {damage}") from error
+            damaged = Reason(codes.STATE_MISSING, f"the state stored with it was damaged and built anew: {damage}")
+            self.stages.forget(name)
+            _, stage = self._open_stage(program, goal)
+            report = stage.run(full=True, goal=wanted)
+        self.changed.update(stage.changed)
+        self.sources[name].head()  # notices that another refresh made the stage anew
+        goal[name] = _version_of(self.sources[name], report.version)
+        return report, damaged
 
     # -- choosing
 
@@ -217,7 +311,7 @@ class Refresh:
                 text = f"source '{name}' has versions 0 to {head}, not {version}."
                 raise SourceError("NO_SUCH_VERSION", text, hint="Ask for a version that exists.")
             chosen = head if version is None else version
-            goal[name] = SourceVersion(version=chosen, identity=source.identity(chosen))
+            goal[name] = _version_of(source, chosen)
         if asked:
             text = f"{', '.join(map(repr, asked))} is not a source of '{self.target.name}'."
             raise SourceError("UNKNOWN_SOURCE", text, hint=f"Its sources are {', '.join(sources)}.")
@@ -261,6 +355,8 @@ class Refresh:
         """Tell why a source's change cannot be known, None if all can; not to know is an error in mode ``differential``."""
         broken = next((s.broken for s in spans.values() if s.broken is not None), None)
         if broken is not None and self.mode == "differential":
+            if broken.code == codes.STATE_MISSING:
+                raise self._lost_state(broken.text)
             hint = broken.hint or "Call refresh(full=True) once; refreshes after it are differential again."
             raise SourceError(broken.code, f"stream table '{self.target.name}': {broken.text}", hint=hint)
         return broken
@@ -304,18 +400,47 @@ class Refresh:
         """Tell from the logs what happened since the last refresh; what stands still is left out."""
         with self.watch.step("classify"):
             for name in names:
-                if name not in self.spans and record.frontier[name] != goal[name]:
+                if name not in self.spans and not record.frontier[name].is_same(goal[name]):
                     self.spans[name] = self._span(name, record.frontier[name], goal[name])
         return {name: self.spans[name] for name in names if name in self.spans}
 
     def _span(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
+        span = self._span_of(name, old, new)
+        if span.broken is None or not is_stage(name):
+            return span
+        text = f"the state stored with it is not the one that the last refresh left ({span.broken.text})"
+        return replace(span, broken=Reason(codes.STATE_MISSING, text))
+
+    def _span_of(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
         from trickle.tables.contract import Span as SourceSpan
 
         if old.identity != new.identity:
             text = f"source '{name}' was dropped and made anew since version {old.version}"
             return SourceSpan(old.version, new.version, broken=Reason(codes.SOURCE_REPLACED, text))
+        restored = self._why_restored(name, old, new)
+        if restored is not None:
+            return SourceSpan(old.version, new.version, broken=restored)
         columns = self.prepared.program.used.get(name) or self.prepared.used[name]
         return self.sources[name].classify(old.version, new.version, columns)
+
+    def _why_restored(self, name: str, old: SourceVersion, new: SourceVersion) -> Reason | None:
+        """Tell that the version of the last refresh is not, or not surely, what it was; None if it is."""
+        source = self.sources[name]
+        if name in self.stood:
+            now = self.stood[name]
+        elif old.version > source.head():
+            now = ""
+        else:
+            now = new.digest if old.version == new.version else source.digest(old.version)
+        if old.digest is None or now == old.digest:
+            return None
+        if now is None:
+            text = f"version {old.version} of source '{name}', where the last refresh stood, is gone from its log"
+            return Reason(codes.HISTORY_EXPIRED, text, "Refresh more often, or raise delta.logRetentionDuration.")
+        text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
+        return Reason(
+            codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed"
+        )
 
     # -- doing
 
@@ -481,6 +606,19 @@ class Refresh:
         if mode != "no_data":
             self._learn(report)
         return report
+
+
+def _stands_at(record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> bool:
+    return all(n in record.frontier and record.frontier[n].is_same(v) for n, v in goal.items())
+
+
+def _version_of(source: SourceTable, version: int) -> SourceVersion:
+    return SourceVersion(version=version, identity=source.identity(version), digest=source.digest(version))
+
+
+def _conflict(table: str) -> ConflictError:
+    text = f"Another refresh of stream table {table} went ahead while this one was running; nothing was written."
+    return ConflictError("CONCURRENT_REFRESH", text, hint="Refresh again: it starts from where the other one ended.")
 
 
 def _column_of(plan: Plan, source: str, name: str) -> Column:

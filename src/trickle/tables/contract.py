@@ -91,6 +91,10 @@ class SourceTable(Protocol):
         """Give the id that a dropped and recreated table does not share."""
         ...
 
+    def digest(self, version: int) -> str | None:
+        """Give what tells a version from another of the same table and number, None if it is no longer known."""
+        ...
+
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Give the columns at a version, by name."""
         ...
@@ -100,7 +104,11 @@ class SourceTable(Protocol):
         ...
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
-        """Tell from the log alone what happened to these columns' rows; raises nothing, see ``Span.broken``."""
+        """Tell from the log alone what happened to these columns' rows; see ``Span.broken``.
+
+        Raises:
+            SourceError: The log cannot be read as it is, so that a snapshot would not have all rows either.
+        """
         ...
 
     def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
@@ -248,6 +256,10 @@ class StageStore(Protocol):
 
     def forget(self, name: str) -> None:
         """Delete a stage's table."""
+        ...
+
+    def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
+        """Say in words why a stage's table cannot be used, None if all that can be seen of it is as it should be."""
         ...
 
     def clean(self, name: str, version: int) -> None:

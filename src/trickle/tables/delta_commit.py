@@ -22,7 +22,7 @@ from trickle.errors import ConflictError
 from trickle.tables.delta_log import FileAction, local_path, parse_commit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame
 
@@ -71,6 +71,7 @@ class Transaction:
         self._transaction.readTxn().addOne(APPLICATION)
         self._written: list[FileAction] = []
         self._listed = listed
+        self.is_redefined = False
 
     @property
     def has_feed(self) -> bool:
@@ -86,6 +87,11 @@ class Transaction:
         if self._listed is not None:
             self._listed.learn(self.version, [file for file, _ in found])
         return found
+
+    def redefine(self, metadata: Mapping[str, Any]) -> None:
+        """Let the commit give the table this ``metaData`` action; rows are written with its schema from here on."""
+        self._transaction.updateMetadata(self.handle.action("metaData", metadata), False)
+        self.is_redefined = True
 
     def write(self, rows: DataFrame) -> list[Jvm]:
         """Write rows to files that no version names yet; gives the actions that would."""

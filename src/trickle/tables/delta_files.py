@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
+from trickle.model.reason import HISTORY_EXPIRED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,9 @@ class FileList:
                 return None
             try:
                 commits = self._log.commits(self._version, version)
-            except SourceError:
+            except SourceError as error:
+                if error.code != HISTORY_EXPIRED:
+                    raise
                 return None
             for commit in commits:
                 for file in commit.removes:

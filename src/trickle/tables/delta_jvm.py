@@ -336,7 +336,11 @@ class DeltaHandle:
         """Delete the location and all in it, and make Delta forget it."""
         folder, system = self._folder()
         system.delete(folder, True)
-        self._object(self._delta, "DeltaLog").invalidateCache(self._session, folder)
+        self.forget()
+
+    def forget(self) -> None:
+        """Make Delta forget what it knows of the table: it takes a file of the same name for the same file."""
+        self._object(self._delta, "DeltaLog").invalidateCache(self._session, self._folder()[0])
 
     def _folder(self) -> tuple[Jvm, Jvm]:
         folder = self._jvm.org.apache.hadoop.fs.Path(self.location)

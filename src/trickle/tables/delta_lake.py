@@ -20,7 +20,7 @@ from trickle.tables.contract import WEIGHT, ColumnFact, Span
 from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_keys import declared_keys
-from trickle.tables.delta_log import Commit, DeltaLogFiles, FileAction
+from trickle.tables.delta_log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL, Commit, DeltaLogFiles, FileAction
 from trickle.tables.delta_schema import column_facts, first_difference
 from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
@@ -59,7 +59,7 @@ class DeltaSource:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.options = options
-        self.log = DeltaLogFiles(self.handle, options)
+        self.log = DeltaLogFiles(self.handle, options, name)
         self._plain = PlainFiles(spark, self.log, columns, self._cheap_change, options)
         self._snapshots: Recent[tuple[int, int], DataFrame] = Recent(options.snapshots_kept)
         self._plans: Recent[tuple[int, int, int], ReadingPlan] = Recent(options.reading_plans_kept)
@@ -75,6 +75,10 @@ class DeltaSource:
         """Give the table id in the metadata: a new table at the same path has another."""
         return str(self.log.metadata(version)["id"])
 
+    def digest(self, version: int) -> str | None:
+        """Give what tells a version from another of the same number, as a backup that was put back and written on has."""
+        return self.log.digest(version)
+
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Give the columns at a version, by name."""
         return column_facts(self.log.metadata(version))
@@ -88,6 +92,8 @@ class DeltaSource:
         try:
             return self._classify(since, upto, columns)
         except SourceError as error:
+            if error.code in (UNREADABLE_LOG, UNSUPPORTED_PROTOCOL):
+                raise
             code = HISTORY_EXPIRED if error.code == HISTORY_EXPIRED else SOURCE_REPLACED
             return Span(since, upto, broken=Reason(code, f"{self.name}: {error.message}", error.hint))
 
@@ -184,7 +190,8 @@ class DeltaSource:
 
     def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
         """Give the rows of a reading plan with their signs."""
-        snapshot = self.handle.snapshot_at(span.upto)
+        with self.log.errors_named():
+            snapshot = self.handle.snapshot_at(span.upto)
         lookup = self._completer(span.since)
         parts: list[DataFrame] = []
 
@@ -248,7 +255,10 @@ class DeltaSource:
 
     def _frame(self, version: int) -> DataFrame:
         frame = self._plain.frame(version) if self.lane == "auto" else None
-        return self.handle.relation(version) if frame is None else frame
+        if frame is not None:
+            return frame
+        with self.log.errors_named():
+            return self.handle.relation(version)
 
 
 def _quoted(name: str) -> str:

@@ -2,28 +2,43 @@
 
 A Delta table's versions are files ``_delta_log/%020d.json``, one JSON action a line. Asking Spark for them costs jobs;
 reading them is microseconds on a local path and one request each elsewhere. ``DeltaLogFiles`` gives typed commits and
-keeps the newest ones parsed: a commit never changes once written, unless the whole table was dropped and made anew,
-which is noticed by the newest known file being gone or another.
+keeps the newest ones parsed: a commit never changes once written, unless the table was dropped and made anew or put back
+from a backup, which is noticed by the newest known file being gone or another. What is in a log that is not the format's
+ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 """
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
+from trickle.tables.driver_fit import unknown_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from trickle.tables.delta_jvm import DeltaHandle
+
+UNREADABLE_LOG: Final = "UNREADABLE_LOG"
+UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
+_UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
+
+
+class MalformedCommitError(Exception):
+    """A log file holds something else than one action a line; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +72,11 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version of a Delta table, as its log tells it."""
+    """One version of a Delta table, as its log tells it.
+
+    Attributes:
+        digest: Of the file's lines, the same however they were read.
+    """
 
     version: int
     adds: tuple[FileAction, ...]
@@ -68,6 +87,7 @@ class Commit:
     transactions: Mapping[str, int]
     changes_data: bool
     protocol: Mapping[str, Any] | None = None
+    digest: str = ""
 
     @property
     def operation(self) -> str:
@@ -79,6 +99,11 @@ def parse_commit(version: int, text: str) -> Commit:
     """Read the lines of one log file.
 
     ``changes_data`` is false for compaction: its adds and removes all say ``dataChange: false``.
+
+    Lines end at newlines and nowhere else: texts in statistics may hold U+2028, U+0085 and the like as they are.
+
+    Raises:
+        MalformedCommitError: It is empty, or a line is not one action of the format.
     """
     files: dict[str, list[FileAction]] = {"add": [], "remove": [], "cdc": []}
     metadata: Mapping[str, Any] | None = None
@@ -86,21 +111,28 @@ def parse_commit(version: int, text: str) -> Commit:
     info: Mapping[str, Any] = {}
     transactions: dict[str, int] = {}
     changes_data = False
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        ((kind, body),) = json.loads(line).items()
-        if kind in files:
-            files[kind].append(_file_action(kind, body))
-            changes_data = changes_data or (kind != "cdc" and bool(body.get("dataChange", True)))
-        elif kind == "metaData":
-            metadata = body
-        elif kind == "protocol":
-            protocol = body
-        elif kind == "commitInfo":
-            info = body
-        elif kind == "txn":
-            transactions[body["appId"]] = int(body["version"])
+    lines = [line for part in text.split("\n") if (line := part.removesuffix("\r")).strip()]
+    if not lines:
+        message = "it is empty"
+        raise MalformedCommitError(message)
+    for number, line in enumerate(lines, 1):
+        try:
+            kind, body = _action(line)
+            if kind in files:
+                files[kind].append(_file_action(kind, body))
+                changes_data = changes_data or (kind != "cdc" and bool(body.get("dataChange", True)))
+            elif kind == "metaData":
+                metadata = _checked_metadata(body)
+            elif kind == "protocol":
+                protocol = {**body, **{name: int(body[name]) for name in ("minReaderVersion", "minWriterVersion")}}
+            elif kind == "commitInfo":
+                info = body
+            elif kind == "txn":
+                transactions[str(body["appId"])] = int(body["version"])
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+            what = f"has no {error}" if isinstance(error, KeyError) else f"is not an action: {error}"
+            message = f"line {number} {what}"
+            raise MalformedCommitError(message) from error
     return Commit(
         version=version,
         adds=tuple(files["add"]),
@@ -111,21 +143,62 @@ def parse_commit(version: int, text: str) -> Commit:
         transactions=transactions,
         changes_data=changes_data,
         protocol=protocol,
+        digest=blake2b("\n".join(lines).encode(), digest_size=8).hexdigest(),
     )
+
+
+def _action(line: str) -> tuple[str, Mapping[str, Any]]:
+    """Give the one action of a line; some writers name the others too, as null."""
+    read = json.loads(line)
+    if not isinstance(read, dict):
+        message = f"a {type(read).__name__}"
+        raise TypeError(message)
+    found = [(kind, body) for kind, body in read.items() if body is not None]
+    if len(found) != 1:
+        message = f"{len(found)} in one line" if found else "nothing in it"
+        raise ValueError(message)
+    ((kind, body),) = found
+    if not isinstance(body, dict):
+        message = f"{kind} is a {type(body).__name__}"
+        raise TypeError(message)
+    return kind, body
+
+
+def _checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a ``metaData`` action that has what everyone takes for granted."""
+    fields = json.loads(body["schemaString"])["fields"]
+    if not isinstance(fields, list) or not all(isinstance(field["name"], str) and "type" in field for field in fields):
+        message = "its schema has no fields"
+        raise TypeError(message)
+    return {**body, "id": str(body["id"]), "configuration": dict(body.get("configuration") or {})}
 
 
 def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
     vector = body.get("deletionVector")
-    stats = body.get("stats")
-    records = json.loads(stats).get("numRecords") if isinstance(stats, str) and stats else None
+    stats = _statistics(body.get("stats"))
+    if stats is None and body.get("stats"):
+        body = {name: value for name, value in body.items() if name != "stats"}
+    records = (stats or {}).get("numRecords")
+    if not isinstance(body["path"], str):
+        message = f"path is a {type(body['path']).__name__}"
+        raise TypeError(message)
     return FileAction(
         action=kind,
         body=body,
         path=body["path"],
         vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else "",
         size=int(body.get("size") or 0),
-        records=records,
+        records=records if isinstance(records, int) else None,
     )
+
+
+def _statistics(text: object) -> Mapping[str, Any] | None:
+    """Read a file's statistics; without them, and with such as cannot be read, the rows are the same."""
+    try:
+        stats = json.loads(text) if isinstance(text, str) and text else None
+    except (ValueError, RecursionError):
+        return None
+    return stats if isinstance(stats, dict) else None
 
 
 def local_path(location: str) -> Path | None:
@@ -146,17 +219,19 @@ class DeltaLogFiles:
     Several threads may ask: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
     """
 
-    def __init__(self, handle: DeltaHandle, options: Options = DEFAULT) -> None:
-        """Look at a table's log; reads nothing yet."""
+    def __init__(self, handle: DeltaHandle, options: Options = DEFAULT, name: str = "") -> None:
+        """Look at the log of a table, called ``name`` in messages; reads nothing yet."""
         self.lock = RLock()
         self._handle = handle
         self._options = options
+        self._called = f"'{name}' at {handle.location}" if name else handle.location
         folder = local_path(handle.location)
         self._log = folder / "_delta_log" if folder is not None else None
         self._coordinated: bool | None = None
         self._head = -1
         self._head_mark: tuple[int, ...] | str | None = None
         self._commits: OrderedDict[int, Commit] = OrderedDict()
+        self._marks: dict[int, tuple[int, ...] | None] = {}
         self._kept_actions: dict[str, dict[int, Mapping[str, Any]]] = {"metadata": {}, "protocol": {}}
         self.generation = 0
 
@@ -189,45 +264,116 @@ class DeltaLogFiles:
 
     def _read_commits(self, since: int, upto: int) -> tuple[Commit, ...]:
         if self._by_store() and any(v not in self._commits for v in range(since + 1, upto + 1)):
-            for version, text in self._handle.read_commits(since + 1, upto):
-                self._keep(parse_commit(version, text))
+            self._read_by_store(since + 1, upto)
         found = []
         for version in range(since + 1, upto + 1):
             commit = self.commit(version)
             if commit is None:
                 raise SourceError(
                     HISTORY_EXPIRED,
-                    f"Version {version} is gone from the log of {self._handle.location}.",
+                    f"Version {version} is gone from the log of {self._called}.",
                     hint="Raise delta.logRetentionDuration on the source, or refresh more often.",
                 )
             found.append(commit)
         return tuple(found)
 
     def commit(self, version: int) -> Commit | None:
-        """Give one commit, None if the log no longer has (or does not yet have) it."""
+        """Give one commit, None if the log no longer has (or does not yet have) it.
+
+        Raises:
+            SourceError: ``UNREADABLE_LOG``, what is there is not a commit.
+        """
         with self.lock:
             return self._read_commit(version)
 
     def _read_commit(self, version: int) -> Commit | None:
         if version in self._commits:
             return self._commits[version]
-        if self._by_store():
-            for number, text in self._handle.read_commits(version, version):
-                self._keep(parse_commit(number, text))
-            return self._commits.get(version)
-        try:
-            text = self._file(version).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if version < 0:
             return None
-        return self._keep(parse_commit(version, text))
+        if self._by_store():
+            self._read_by_store(version, version)
+            return self._commits.get(version)
+        mark = self._mark(version)  # before it is read: what is written after this is another file
+        try:
+            text = self._file(version).read_bytes().decode()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (OSError, ValueError) as error:
+            raise self._unreadable(version, str(error)) from error
+        commit = self._parsed(version, text)
+        self._marks[version] = mark
+        return commit
+
+    def digest(self, version: int) -> str | None:
+        """Give what tells the commit of a version from another of the same number, None if the log no longer has it."""
+        with self.lock:
+            known = self._marks.get(version)
+            if known is not None and self._mark(version) not in (known, None):
+                self._forget()
+                self._handle.forget()
+            commit = self._read_commit(version)
+            return None if commit is None else commit.digest
+
+    def _read_by_store(self, start: int, end: int) -> None:
+        with self.errors_named():
+            texts = list(self._handle.read_commits(start, end))
+        for version, text in texts:
+            self._parsed(version, text)
+
+    def _parsed(self, version: int, text: str) -> Commit:
+        try:
+            return self._keep(parse_commit(version, text))
+        except MalformedCommitError as error:
+            raise self._unreadable(version, str(error)) from error
+
+    def _unreadable(self, version: int, what: str) -> SourceError:
+        return SourceError(
+            UNREADABLE_LOG,
+            f"Version {version} of the Delta table {self._called} cannot be read from {version:020d}.json: {what}.",
+            hint="If it is still being copied, wait; else put the file back from a backup. Nothing was written.",
+        )
+
+    @contextmanager
+    def errors_named(self) -> Iterator[None]:
+        """Turn what Delta says of a log that it cannot read (a gap, a feature it does not know) into our errors."""
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+            said = str(text).partition("\n")[0]
+            if any(code in said for code in _UNSUPPORTED_BY_DELTA):
+                raise self._unsupported(said) from error
+            raise SourceError(
+                UNREADABLE_LOG,
+                f"Delta cannot read the log of the table {self._called}: {said}",
+                hint="Put back what is missing in its folder _delta_log, from a backup.",
+            ) from error
+
+    def _unsupported(self, what: str) -> SourceError:
+        return SourceError(
+            UNSUPPORTED_PROTOCOL,
+            f"The Delta table {self._called} needs a reader that knows more than this one: {what}.",
+            hint="Drop that feature from the table, or use a version of Trickle and Delta Lake that knows it.",
+        )
 
     def metadata(self, version: int) -> Mapping[str, Any]:
-        """Give the table's metadata (id, schema, partition columns, properties) at a version."""
+        """Give the table's metadata (id, schema, partition columns, properties) at a version.
+
+        Raises:
+            SourceError: ``UNSUPPORTED_PROTOCOL``, a reader of that version must know what is not known here.
+        """
         with self.lock:
+            if version not in self._kept_actions["metadata"]:
+                self._in_force("protocol", version)
             return self._in_force("metadata", version)
 
     def protocol(self, version: int) -> Mapping[str, Any]:
-        """Give the features that readers and writers of a version must know."""
+        """Give the features that readers and writers of a version must know.
+
+        Raises:
+            SourceError: ``UNSUPPORTED_PROTOCOL``, readers must know one that neither the driver nor Delta does.
+        """
         with self.lock:
             return self._in_force("protocol", version)
 
@@ -237,7 +383,10 @@ class DeltaLogFiles:
         if known is None:
             known = self._search(kind, version)
             if known is None:
-                known = self._handle.metadata(version) if kind == "metadata" else self._handle.protocol(version)
+                with self.errors_named():
+                    known = self._handle.metadata(version) if kind == "metadata" else self._handle.protocol(version)
+            if kind == "protocol" and (unknown := unknown_reading(known)) is not None:
+                raise self._unsupported(unknown)
             if len(kept) > self._options.log_commits_kept:
                 kept.clear()
             kept[version] = known
@@ -290,13 +439,22 @@ class DeltaLogFiles:
     def _local_head(self) -> int:
         if self._head >= 0 and self._mark(self._head) != self._head_mark:
             self._forget()
+            self._handle.forget()
         if self._head < 0:
             self._head = self._newest_listed()
         if self._head < 0:
             return -1
-        while self._file(self._head + 1).exists():
+        while self._file(self._head + 1).exists() or self._file(self._head + 2).exists():
+            if not self._file(self._head + 1).exists():
+                # A commit is missing: to stop before it would be to take what came after for nothing.
+                self._head = self._newest_listed()
+                break
             self._head += 1
-        self._head_mark = self._mark(self._head)
+        self._head_mark = mark = self._mark(self._head)
+        if self._marks.get(self._head, mark) != mark:
+            self._forget()
+            self._handle.forget()
+            return self._local_head()
         return self._head
 
     def _newest_listed(self) -> int:
@@ -315,21 +473,29 @@ class DeltaLogFiles:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def _remote_head(self) -> int:
-        version, table_id = self._handle.head()
-        if version < self._head or self._head_mark not in (None, table_id):
+        with self.errors_named():
+            version, table_id = self._handle.head()
+        if version < self._head or self._head_mark not in (None, table_id) or self._is_other(version):
             self._forget()
+            self._handle.forget()
         self._head, self._head_mark = version, table_id
         return version
+
+    def _is_other(self, version: int) -> bool:
+        """Tell, when the head has moved on, whether the commit that was the head is another by now."""
+        known = self._commits.pop(self._head, None) if version > self._head else None
+        return known is not None and self.digest(self._head) != known.digest
 
     def _keep(self, commit: Commit) -> Commit:
         self._commits[commit.version] = commit
         while len(self._commits) > self._options.log_commits_kept:
-            self._commits.popitem(last=False)
+            self._marks.pop(self._commits.popitem(last=False)[0], None)
         return commit
 
     def _forget(self) -> None:
         self._head, self._head_mark, self._coordinated = -1, None, None
         self._commits.clear()
+        self._marks.clear()
         for kept in self._kept_actions.values():
             kept.clear()
         self.generation += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.tables.contract import ColumnFact
@@ -43,6 +44,59 @@ def _bare(kind: Any) -> Any:
     if physical is not None:
         bare["physical"] = physical
     return bare
+
+
+_INTEGERS: Final = ("byte", "short", "integer", "long")
+_INTEGER_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+
+
+def widened(before: Any, after: Any) -> Any:
+    """Give a type's JSON with its numbers as wide as in another one; None if that differs from it in anything else.
+
+    What the first says besides, the names under which files hold its fields for one, stays. These are the changes that
+    Delta's type widening allows of a column's type, so that a result may follow its sources.
+
+    >>> widened({"type": "array", "elementType": "integer", "containsNull": True},
+    ...         {"type": "array", "elementType": "long", "containsNull": True})["elementType"]
+    'long'
+    """
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after if before == after or _is_wider(before, after) else None
+    if before.get("type") != after.get("type"):
+        return None
+    inside = [key for key in ("elementType", "keyType", "valueType") if key in before]
+    new = dict(before)
+    for key in inside:
+        new[key] = widened(before[key], after[key])
+    if before.get("type") == "struct":
+        old_fields, new_fields = before["fields"], after["fields"]
+        if [field["name"] for field in old_fields] != [field["name"] for field in new_fields]:
+            return None
+        kinds = [widened(old["type"], new["type"]) for old, new in zip(old_fields, new_fields, strict=True)]
+        if None in kinds:
+            return None
+        new["fields"] = [{**field, "type": kind} for field, kind in zip(old_fields, kinds, strict=True)]
+    return None if any(new[key] is None for key in inside) else new
+
+
+def _is_wider(before: Any, after: Any) -> bool:
+    if not isinstance(before, str) or not isinstance(after, str):
+        return False
+    if before in _INTEGERS and after in _INTEGERS:
+        return _INTEGERS.index(before) < _INTEGERS.index(after)
+    if after == "double":
+        return before in ("float", *_INTEGERS[:3])
+    if (before, after) == ("date", "timestamp_ntz"):
+        return True
+    if (new := _decimal(after)) is None:
+        return False
+    old = (_INTEGER_DIGITS[before], 0) if before in _INTEGERS else _decimal(before)
+    return old is not None and new[1] >= old[1] and new[0] - new[1] >= old[0] - old[1]
+
+
+def _decimal(kind: str) -> tuple[int, int] | None:
+    found = re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", kind)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def first_difference(before: Mapping[str, Any], after: Mapping[str, Any], columns: Sequence[str]) -> str | None:

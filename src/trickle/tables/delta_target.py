@@ -24,6 +24,7 @@ from trickle.tables.delta_find import CACHE, Found, all_equal, find_copies, find
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.delta_rewrite import Addressed, repeated, rewrite
+from trickle.tables.delta_schema import widened
 from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError
 from trickle.tables.driver_lane import DriverLane
@@ -52,7 +53,7 @@ class DeltaTarget:
         self.spark = spark
         self.handle = DeltaHandle(spark, path)
         self.options = options
-        self.log = DeltaLogFiles(self.handle, options)
+        self.log = DeltaLogFiles(self.handle, options, name)
         self.files = FileList(self.log, options)
         self.driver = DriverLane(self) if lane == "auto" else None
         self._state: TargetState | None = None
@@ -135,6 +136,13 @@ class DeltaTarget:
             )
         return rows
 
+    def _wider(self, rows: DataFrame) -> Mapping[str, Any] | None:
+        """Give the table's metadata with the types of rows that are to replace all others, if some are just wider."""
+        metadata = self.log.metadata(self.log.head())
+        stored = json.loads(metadata["schemaString"])
+        schema = widened(stored, json.loads(rows.schema.json()))
+        return None if schema is None or schema == stored else {**metadata, "schemaString": json.dumps(schema)}
+
     # -- writes --------------------------------------------------------------------------------------------------
 
     def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
@@ -145,7 +153,9 @@ class DeltaTarget:
         work = _Work(self, record, expected)
         with work as transaction:
             files = transaction.files()
-            written = transaction.write(self._fitting(rows))
+            if (wider := self._wider(rows)) is not None:
+                transaction.redefine(wider)
+            written = transaction.write(rows if wider is not None else self._fitting(rows))
             work.step("write")
             check_count(transaction.added_rows(), most)
             removes = [action.remove() for _, action in files]
@@ -302,7 +312,8 @@ class _Work:
 
     def commit(self, actions: Sequence[Jvm], mode: str, inserted: int, deleted: int) -> Applied:
         target = self.target
-        self._log = self._own_log() if len(actions) <= target.options.commit_actions else None
+        by_driver = len(actions) <= target.options.commit_actions and not self.transaction.is_redefined
+        self._log = self._own_log() if by_driver else None
         if self._log is not None:
             lines = [json.loads(str(action.json())) for action in actions]
             metrics = {**self.transaction.metrics(), "numInsertedRows": inserted, "numDeletedRows": deleted}

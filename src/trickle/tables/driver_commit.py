@@ -10,7 +10,8 @@ import json
 import os
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from time import time
+from typing import TYPE_CHECKING, Any, Final
 
 from trickle._version import __version__
 from trickle.tables.delta_commit import APPLICATION
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
     from trickle.tables.delta_log import FileAction
     from trickle.tables.driver_write import Action
+
+
+_DRAFTS: Final = ".trickle-*.tmp"
+_OLD_SECONDS: Final = 3600.0
+"""A draft lives for milliseconds; one of this age is a killed process's."""
 
 
 def commit_lines(
@@ -78,6 +84,14 @@ def put_checksum(
     # Without it the version is as good, only slower to read.
     with suppress(OSError):
         _draft(log, json.dumps(body), lasting=False).replace(log / f"{version:020d}.crc")
+
+
+def sweep_drafts(log: Path) -> None:
+    """Delete the drafts that killed processes left."""
+    for draft in log.glob(_DRAFTS):
+        with suppress(OSError):  # another one sweeps too
+            if time() - draft.stat().st_mtime > _OLD_SECONDS:
+                draft.unlink()
 
 
 def _draft(log: Path, text: str, *, lasting: bool = True) -> Path:

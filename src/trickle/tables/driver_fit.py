@@ -31,6 +31,25 @@ _REFUSED_SETTINGS: Final = ("delta.constraints.", "delta.coordinatedCommits.")
 _REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableInCommitTimestamps", "delta.enableRowTracking")
 
 
+_DELTA_READER_FEATURES: Final = _READER_FEATURES | {
+    *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding"),
+    *("variantShredding-preview", "catalogManaged", "geospatial", "geospatial-dev", "adaptiveMetadata-preview"),
+}
+"""What Delta 4.4 can read; tables with those that the driver does not know go to Spark."""
+
+_NEWEST_READER: Final = 3
+"""The protocol that lists its features; no higher one exists yet."""
+
+
+def unknown_reading(protocol: Mapping[str, Any]) -> str | None:
+    """Name what readers of a table must know and nobody here does, None if there is no such thing."""
+    version = int(protocol["minReaderVersion"])
+    if version > _NEWEST_READER:
+        return f"reader version {version}"
+    unknown = sorted(set(protocol.get("readerFeatures") or ()) - _DELTA_READER_FEATURES)
+    return f"the feature {', '.join(unknown)}" if unknown else None
+
+
 def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Tell whether files hold the table's columns under their own names, and nothing unknown bears on them."""
     return _mapping(metadata) == "none" and _knows_reading(protocol)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from trickle.tables.contract import record_text
 from trickle.tables.delta_commit import commit_lock, conflict
 from trickle.tables.delta_log import local_path
-from trickle.tables.driver_commit import commit_lines, put_checksum, put_commit
+from trickle.tables.driver_commit import commit_lines, put_checksum, put_commit, sweep_drafts
 from trickle.tables.driver_fit import NeedsSparkError, checkpoint_interval, is_writable
 
 if TYPE_CHECKING:
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from trickle.tables.contract import Record, TargetState
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
+
+
+_SWEPT_EVERY: Final = 10
+"""Commits between looks for old drafts: to list a log takes longer than the rest of a commit."""
 
 
 class LocalLog:
@@ -73,4 +77,6 @@ class LocalLog:
                 raise
             if (files := target.files.at(version)) is not None:
                 put_checksum(log, version, files, self.metadata, self.protocol)
+            if version % _SWEPT_EVERY == 0:
+                sweep_drafts(log)
         return version

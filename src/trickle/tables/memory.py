@@ -102,6 +102,10 @@ class MemorySource:
         """Give the id that this object alone has."""
         return self._id
 
+    def digest(self, version: int) -> str | None:  # noqa: ARG002 - a version is never another
+        """Give nothing: identity and version are enough."""
+        return None
+
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Give the columns at a version, by name."""
         return {
@@ -362,6 +366,10 @@ class MemoryStages:
     def forget(self, name: str) -> None:
         """Delete a stage's table."""
         self._known.pop(name, None)
+
+    def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:  # noqa: ARG002 - nothing can happen to it
+        """Tell that nothing is wrong."""
+        return None
 
     def clean(self, name: str, version: int) -> None:
         """Keep all versions: there is no storage to spare."""

@@ -1,0 +1,341 @@
+"""Folders that were put back, emptied, garbled or used by another: noticed, said, and made good."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from trickle import SourceError, StateError, Trickle
+from trickle.refresh.run import Refresh
+from trickle.tables import delta_stages
+
+TOTALS = "SELECT customer, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY customer"
+SCHEMA = pa.schema([("customer", pa.string()), ("amount", pa.int64())])
+
+
+class Sales:
+    """A source that is written without Spark, and stream tables over it."""
+
+    def __init__(self, spark, folder: Path) -> None:
+        self.spark = spark
+        self.trickle = Trickle(spark)
+        self.folder = folder
+        self.log = folder / "_delta_log"
+
+    def insert(self, *rows: tuple[str | None, int]) -> None:
+        table = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+        write_deltalake(self.folder, table, mode="append")
+
+    def newest(self) -> Path:
+        return newest(self.folder)
+
+    def totals(self) -> set[tuple[str | None, int, int]]:
+        """What the stream tables should hold."""
+        amounts: dict[str | None, list[int]] = {}
+        for row in DeltaTable(self.folder).to_pyarrow_table().to_pylist():
+            amounts.setdefault(row["customer"], []).append(row["amount"])
+        return {(customer, sum(some), max(some)) for customer, some in amounts.items()}
+
+    def rows(self, name: str) -> set[tuple[str | None, int, int]]:
+        """What a stream table holds."""
+        folder = self.state(name).parent.parent
+        return {tuple(row.values()) for row in DeltaTable(folder).to_pyarrow_table().to_pylist()}
+
+    def state(self, name: str) -> Path:
+        """The folder of a stream table's state."""
+        return self.folder.parent / name.rpartition(".")[2] / "_trickle" / "1"
+
+    def elsewhere(self) -> Trickle:
+        """Another process, which knows nothing of before."""
+        getattr(getattr(self.spark._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$").clearCache()
+        return Trickle(self.spark)
+
+
+@pytest.fixture
+def sales(spark):
+    spark.sql("CREATE DATABASE damaged")
+    spark.sql("USE damaged")
+    spark.sql("CREATE TABLE sales (customer STRING, amount BIGINT) USING delta")
+    location = spark.sql("DESCRIBE DETAIL sales").first()["location"]
+    made = Sales(spark, Path(location.removeprefix("file:")))
+    made.insert(("ann", 10), ("bob", 20), (None, 7))
+    yield made
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE damaged CASCADE")
+
+
+@pytest.mark.parametrize("further", [1, 2])
+def test_a_source_put_back_from_a_backup_and_written_on_is_recomputed(sales, tmp_path, further):
+    names = {"totals": "auto", "strict": "differential"}
+    for name, mode in names.items():
+        sales.trickle.create(name, TOTALS, mode=mode)
+    for here in (True, False):
+        trickle = sales.trickle
+        shutil.copytree(sales.folder, tmp_path / f"backup{here}")
+        sales.insert(("ann", 1))
+        assert {trickle.refresh(name).mode for name in names} == {"differential"}
+        shutil.rmtree(sales.folder)
+        shutil.copytree(tmp_path / f"backup{here}", sales.folder)
+        for amount in range(further):
+            sales.insert(("eve", amount))
+        trickle = trickle if here else sales.elsewhere()
+
+        report = trickle.refresh("totals")
+        with pytest.raises(SourceError) as refused:
+            trickle.refresh("strict")
+
+        assert (report.mode, report.reason.code) == ("full", "SOURCE_RESTORED")
+        assert refused.value.code == "SOURCE_RESTORED"
+        assert "full=True" in refused.value.hint
+        trickle.refresh("strict", full=True)
+        sales.insert(("bob", 1))
+        assert {trickle.refresh(name).mode for name in names} == {"differential"}
+        assert all(trickle.verify(name) for name in names)
+
+
+def test_a_commit_that_was_read_cut_short_is_read_again_when_it_is_whole(sales):
+    table = sales.trickle.create("totals", TOTALS)
+    sales.insert(("ann", 1))
+    commit = sales.newest()
+    whole = commit.read_bytes()
+    commit.write_bytes(b"".join(line for line in whole.splitlines(True) if b'"add"' not in line))
+    assert table.refresh().mode == "differential"
+    commit.write_bytes(whole)
+    report = table.refresh()
+    assert (report.mode, report.reason.code) == ("full", "SOURCE_RESTORED")
+
+    sales.insert(("ann", 2))
+    commit = sales.newest()
+    whole = commit.read_bytes()
+    for damage in (b"", whole[:-30], b"[]\n"):
+        commit.write_bytes(damage)
+        with pytest.raises(SourceError) as refused:
+            table.refresh()
+        assert refused.value.code == "UNREADABLE_LOG"
+        assert commit.name in refused.value.message
+    commit.write_bytes(whole)
+
+    assert table.refresh().mode == "differential"
+    assert sales.trickle.verify("totals")
+
+
+def test_text_that_looks_like_line_ends_and_optional_files_do_not_matter(sales):
+    sales.insert(("x\u2028y", 1), ("z\x85", 2))
+    commit = sales.newest()
+    commit.write_text(
+        "".join(
+            json.dumps(json.loads(line), ensure_ascii=False) + "\n" for line in commit.read_text().split("\n") if line
+        )
+    )
+    assert "\u2028" in commit.read_text(encoding="utf-8")
+    (sales.log / "_last_checkpoint").write_text("garbage")
+    (sales.log / f"{commit.stem}.crc").write_text("[")
+
+    table = sales.trickle.create("totals", TOTALS, mode="differential")
+    sales.insert(("a\u2029", 1))
+
+    assert table.refresh().mode == "differential"
+    assert sales.elsewhere().verify("totals")
+
+
+def test_a_gap_in_a_log_is_named(sales):
+    table = sales.trickle.create("totals", TOTALS)
+    for amount in range(2):
+        sales.insert(("ann", amount))
+    (sales.log / f"{2:020d}.json").rename(sales.folder / "missing")
+
+    with pytest.raises(SourceError) as refused:
+        table.refresh()
+
+    assert refused.value.code == "UNREADABLE_LOG"
+    assert "not contiguous" in refused.value.message
+    (sales.folder / "missing").rename(sales.log / f"{2:020d}.json")
+    assert table.refresh().mode == "differential"
+    assert sales.trickle.verify("totals")
+
+
+def test_a_source_that_comes_to_need_a_newer_reader_is_refused(sales):
+    table = sales.trickle.create("totals", TOTALS)
+    sales.insert(("ann", 1))
+    commit = sales.newest()
+    whole = commit.read_text()
+    features = {"readerFeatures": ["sparkles"], "writerFeatures": ["sparkles"]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    commit.write_text(f"{whole}\n{json.dumps(protocol)}\n")
+
+    for full in (False, True):
+        with pytest.raises(SourceError) as refused:
+            table.refresh(full=full)
+        assert refused.value.code == "UNSUPPORTED_PROTOCOL"
+        assert "sparkles" in refused.value.message
+
+
+def garble_record(folder: Path) -> None:
+    commit = newest(folder)
+    lines = [json.loads(line) for line in commit.read_text().split("\n") if line]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"]["userMetadata"] = "{"
+    commit.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def newest(folder: Path, back: int = 1) -> Path:
+    return sorted((folder / "_delta_log").glob("*.json"))[-back]
+
+
+def empty(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def replace_by_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("not a folder")
+
+
+def replace_by_table(path: Path) -> None:
+    shutil.rmtree(path)
+    write_deltalake(path, pa.table({"other": [1]}))
+
+
+def lose_checkpoint(folder: Path) -> None:
+    DeltaTable(folder).create_checkpoint()
+    for path in (folder / "_delta_log").glob("*"):
+        if path.suffix == ".parquet" or (path.suffix == ".json" and path != newest(folder)):
+            path.unlink()
+
+
+DAMAGES = {
+    "the log emptied": lambda state: empty(state / "_delta_log"),
+    "the newest commit garbled": lambda state: newest(state).write_text("garbage"),
+    "the newest commit lost": lambda state: newest(state).unlink(),
+    "the record garbled": garble_record,
+    "the folder replaced by a file": replace_by_file,
+    "another table in its place": replace_by_table,
+    "the files lost": lambda state: [path.unlink() for path in state.glob("*.parquet")],
+}
+MORE_DAMAGES = {
+    "the newest commit emptied": lambda state: newest(state).write_text(""),
+    "a commit in the middle lost": lambda state: newest(state, 2).unlink(),
+    "the first commit lost": lambda state: newest(state, 0).unlink(),
+    "a checkpoint lost": lose_checkpoint,
+    "the log replaced by a file": lambda state: replace_by_file(state / "_delta_log"),
+    "the folder above replaced by a file": lambda state: replace_by_file(state.parent),
+    "the files garbled": lambda state: [path.write_text("garbage") for path in state.glob("*.parquet")],
+}
+
+
+def refusal(table) -> StateError | None:
+    try:
+        table.refresh()
+    except StateError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("damages", [DAMAGES, pytest.param(MORE_DAMAGES, marks=pytest.mark.slow)], ids=["some", "more"])
+def test_any_damage_to_the_state_is_repaired(sales, damages):
+    strict = sales.trickle.create("strict", TOTALS, mode="differential")
+    loose = sales.trickle.create("loose", TOTALS)
+    for title, damage in damages.items():
+        for table in (strict, loose):
+            sales.insert(("ann", 1))
+            assert table.refresh().mode == "differential", title
+            damage(sales.state(table.name))
+        sales.insert(("eve", 2))
+
+        report = loose.refresh()
+        refused = refusal(strict)
+        repaired = strict.refresh(full=True)
+
+        assert report.mode == "differential" or report.reason.code == "STATE_MISSING", (title, report)
+        assert refused is None or refused.code == "STATE_MISSING", (title, refused)
+        assert repaired.reason.code == "REQUESTED", title
+        assert sales.rows(loose.name) == sales.rows(strict.name) == sales.totals(), title
+    assert sales.trickle.verify("loose")
+    assert sales.elsewhere().verify("strict")
+
+
+def test_a_garbled_record_of_the_table_itself_is_said_and_repaired(sales):
+    sales.trickle.create("totals", TOTALS)
+    garble_record(sales.state("totals").parent.parent)
+    sales.insert(("eve", 2))
+
+    with pytest.raises(StateError) as refused:
+        sales.trickle.refresh("totals")
+
+    assert refused.value.code == "UNREADABLE_RECORD"
+    assert sales.trickle.refresh("totals", full=True).mode == "full"
+    sales.insert(("eve", 3))
+    assert sales.trickle.refresh("totals").mode == "differential"
+    assert sales.trickle.verify("totals")
+
+
+@pytest.mark.parametrize("others", [1, 3])
+@pytest.mark.parametrize("moment", ["_refresh_stages", "_run_stage", "_differential"])
+def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, others):
+    """Another process refreshes once, or so often that the state this one computes from is gone."""
+    table = sales.trickle.create("totals", TOTALS, mode="differential")
+    sales.insert(("ann", 1))
+    assert table.refresh().mode == "differential"
+    sales.insert(("bob", 1))
+    other, step, met = Trickle(sales.spark), getattr(Refresh, moment), []
+
+    def overtaken(self, *args, **more):
+        if self.stages is not None and not met:
+            met.append(moment)
+            for amount in range(others):
+                sales.insert(("eve", amount))
+                assert other.refresh("totals").mode == "differential"
+        return step(self, *args, **more)
+
+    monkeypatch.setattr(Refresh, moment, overtaken)
+    report = table.refresh()
+
+    assert met
+    assert report.mode in ("differential", "no_data")
+    assert sales.trickle.verify("totals")
+
+
+def test_state_that_spark_writes_is_kept_too(sales, monkeypatch):
+    """As on storage that is not local, or with a type that delta-rs does not know."""
+    monkeypatch.setattr(delta_stages, "_make_in_driver", lambda *_: False)
+    table = sales.trickle.create("totals", TOTALS, mode="differential")
+    sales.insert(("ann", 1), ("eve", 1))
+
+    assert table.refresh().mode == "differential"
+    assert max(sales.state("totals").glob("_delta_log/*.json")).name == f"{2:020d}.json"
+    assert sales.trickle.verify("totals")
+
+
+def test_a_widened_column_takes_one_full_refresh(spark, sales):
+    spark.sql(
+        "CREATE TABLE wide (k INT, n INT, d DECIMAL(10,2)) USING delta TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+    )
+    spark.sql("INSERT INTO wide VALUES (1, 2, 3.5), (2, 3, 4)")
+    query = "SELECT k, sum(n) AS s, max(n) AS `most of n`, sum(d) AS t FROM wide GROUP BY k"
+    names = {"sums": "auto", "strict": "differential"}
+    for name, mode in names.items():
+        sales.trickle.create(name, query, mode=mode)
+    sales.trickle.create("above", "SELECT max(`most of n`) AS m, sum(t) AS t FROM sums")
+    spark.sql("ALTER TABLE wide CHANGE COLUMN n TYPE BIGINT")
+    spark.sql("ALTER TABLE wide CHANGE COLUMN d TYPE DECIMAL(14,2)")
+    spark.sql(f"INSERT INTO wide VALUES (1, {2**40}, 99999999999.5)")
+
+    report = sales.trickle.refresh("sums")
+    with pytest.raises(SourceError) as refused:
+        sales.trickle.refresh("strict")
+
+    assert (report.mode, report.reason.code) == ("full", "SOURCE_ALTERED")
+    assert refused.value.code == "SOURCE_ALTERED"
+    assert sales.trickle.refresh("strict", full=True).mode == "full"
+    assert sales.trickle.refresh("above").reason.code == "SOURCE_ALTERED"
+    assert dict(spark.table("sums").dtypes) == {"k": "int", "s": "bigint", "most of n": "bigint", "t": "decimal(24,2)"}
+    spark.sql(f"INSERT INTO wide VALUES (2, {2**41}, 1), (3, 1, 1)")
+    assert [sales.trickle.refresh(name).mode for name in (*names, "above")] == ["differential"] * 3
+    assert all(sales.trickle.verify(name) for name in (*names, "above"))

@@ -1,0 +1,281 @@
+"""Logs as they should not be: every one of them is named, none is passed over."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+
+from trickle.errors import SourceError
+from trickle.model.definition import RefreshRecord, SourceVersion
+from trickle.refresh.run import Refresh
+from trickle.tables.delta_files import FileList
+from trickle.tables.delta_log import DeltaLogFiles, parse_commit
+from trickle.tables.driver_commit import commit_lines, put_commit, sweep_drafts
+
+METADATA = {"metaData": {"id": "one", "schemaString": '{"type":"struct","fields":[]}', "configuration": {}}}
+PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+
+
+class Handle:
+    """As much of Delta as a local log needs: none."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.forgotten = 0
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    return {"add": {"path": path, "size": 1, "partitionValues": {}, "dataChange": True, **more}}
+
+
+def lines(*actions: Any) -> str:
+    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+
+
+def table(folder: Path, *texts: str | bytes) -> DeltaLogFiles:
+    log = folder / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    for version, text in enumerate((lines(PROTOCOL, METADATA, add("a")), *texts)):
+        (log / f"{version:020d}.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return DeltaLogFiles(Handle(str(folder)), name="orders")
+
+
+def write(folder: Path, version: int, text: str) -> None:
+    (folder / "_delta_log" / f"{version:020d}.json").write_text(text, encoding="utf-8")
+
+
+TEXTS = st.text(st.characters() | st.sampled_from("\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e\r\n\ufeff\0"))
+
+
+@given(texts=st.lists(TEXTS.filter(lambda text: not any("\ud800" <= sign <= "\udfff" for sign in text)), max_size=4))
+def test_any_text_in_statistics_comes_through(texts: list[str]) -> None:
+    stats = json.dumps({"numRecords": 2, "minValues": {"s": texts}}, ensure_ascii=False)
+    actions = [add(f"f{place}-{text}", stats=stats) for place, text in enumerate(texts)]
+    ours = commit_lines(actions, mode="Append", number=3, record="\u2028".join(texts), read=0, metrics={})
+
+    raw = "\r\n".join(json.dumps(json.loads(line), ensure_ascii=False) for line in ours.split("\n") if line)
+
+    for text in (ours, raw):
+        commit = parse_commit(1, text)
+        assert [file.path for file in commit.adds] == [action["add"]["path"] for action in actions]
+        assert all(file.body["stats"] == stats and file.records == 2 for file in commit.adds)
+        assert commit.info["userMetadata"] == "\u2028".join(texts)
+        assert commit.transactions == {"trickle": 3}
+
+
+GOOD = lines(add("b"), {"commitInfo": {"operation": "WRITE"}})
+MALFORMED: dict[str, str | bytes] = {
+    "empty": "",
+    "blank": " \n\n",
+    "cut within a line": GOOD[:-20],
+    "cut within a sign": lines(add("b", stats='{"minValues":{"s":"é"}}')).encode().partition(b"\xc3")[0] + b"\xc3",
+    "not UTF-8": b"\xff\xfe" + GOOD.encode(),
+    "not JSON": "garbage\n",
+    "zeros": b"\0" * 100,
+    "a list": "[]\n",
+    "a list of actions": json.dumps([add("b")]) + "\n",
+    "a number": "1\n",
+    "null": "null\n",
+    "no action": "{}\n",
+    "two actions in a line": json.dumps({**add("b"), "remove": {"path": "a"}}) + "\n",
+    "two lines in one": GOOD.replace("\n", "") + "\n",
+    "an action that is a text": '{"add":"b"}\n',
+    "a file without a path": '{"add":{"size":1}}\n',
+    "a path that is a number": '{"remove":{"path":1}}\n',
+    "a size that is a word": lines(add("b", size="big")),
+    "a deletion vector without its place": lines(add("b", deletionVector={"storageType": "u"})),
+    "metadata without a schema": '{"metaData":{"id":"one"}}\n',
+    "metadata without an id": '{"metaData":{"schemaString":"{\\"fields\\":[]}"}}\n',
+    "a schema that is not JSON": '{"metaData":{"id":"one","schemaString":"{"}}\n',
+    "a protocol without versions": '{"protocol":{}}\n',
+    "a transaction without a number": '{"txn":{"appId":"x"}}\n',
+    "nested too deep": '{"add":' * 100_000 + "\n",
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_commit_is_named_with_table_version_and_file(tmp_path: Path, text: str | bytes) -> None:
+    log = table(tmp_path, GOOD, text)
+    reads = (log.commit, log.digest, log.metadata, log.protocol, lambda head: log.commits(0, head), FileList(log).at)
+
+    for read in reads:
+        with pytest.raises(SourceError) as error:
+            read(log.head())
+        assert error.value.code == "UNREADABLE_LOG"
+        assert all(word in error.value.message for word in ("'orders'", str(tmp_path), "Version 2", f"{2:020d}.json"))
+
+
+def test_a_commit_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    log = table(tmp_path)
+    (tmp_path / "_delta_log" / f"{1:020d}.json").mkdir()
+
+    with pytest.raises(SourceError) as error:
+        log.commits(-1, log.head())
+
+    assert error.value.code == "UNREADABLE_LOG"
+
+
+def test_what_does_not_bear_on_rows_is_no_obstacle(tmp_path: Path) -> None:
+    nulls = json.dumps({"txn": None, **add("b"), "remove": None})
+    odd = lines(add("c", stats="{"), add("d", stats="[]"), add("e", stats='{"numRecords":"many"}'), {"sidecar": {}})
+    log = table(tmp_path, f"{nulls}\r\n\r\n", odd)
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text("garbage")
+    (tmp_path / "_delta_log" / f"{2:020d}.crc").write_text("[]")
+
+    files = FileList(log).at(log.head())
+
+    assert files is not None
+    assert {file.path: file.records for file in files} == dict.fromkeys("abcde")
+    assert all(isinstance(json.loads(file.body.get("stats", "{}")), dict) for file in files)
+
+
+def test_a_gap_is_not_taken_for_the_end(tmp_path: Path) -> None:
+    log = table(tmp_path, GOOD)
+    assert log.head() == 1
+    write(tmp_path, 3, GOOD)
+
+    assert log.head() == 3
+    with pytest.raises(SourceError) as error:
+        log.commits(1, 3)
+    assert error.value.code == "HISTORY_EXPIRED"
+
+
+def test_a_commit_put_in_the_place_of_another_is_noticed(tmp_path: Path) -> None:
+    whole = lines(add("b"), add("c"))
+    log = table(tmp_path, lines(add("b")))
+    cut, generation = log.digest(log.head()), log.generation
+    write(tmp_path, 1, whole)
+    write(tmp_path, 2, GOOD)
+
+    assert log.head() == 2
+    assert log.generation > generation
+    assert log.digest(1) not in (None, cut)
+    assert log.digest(1) == parse_commit(1, whole.replace("\n", "\r\n")).digest
+    assert log.digest(7) is None
+    write(tmp_path, 1, GOOD)
+    assert log.digest(1) == parse_commit(1, GOOD).digest
+
+
+@pytest.mark.parametrize(
+    ("protocol", "named"),
+    [
+        ({"minReaderVersion": 4, "minWriterVersion": 7}, "reader version 4"),
+        ({"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["sparkles", "timestampNtz"]}, "sparkles"),
+    ],
+)
+def test_a_newer_protocol_is_refused(tmp_path: Path, protocol: dict[str, Any], named: str) -> None:
+    log = table(tmp_path, lines({"protocol": protocol}), GOOD)
+
+    assert log.metadata(0)["id"] == "one"
+    for read in (log.metadata, log.protocol):
+        with pytest.raises(SourceError) as error:
+            read(log.head())
+        assert error.value.code == "UNSUPPORTED_PROTOCOL"
+        assert named in error.value.message
+
+
+def test_what_only_delta_can_read_is_not_refused(tmp_path: Path) -> None:
+    features = ["typeWidening", "variantType", "deletionVectors", "catalogManaged"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+
+    log = table(tmp_path, lines({"protocol": protocol}))
+
+    assert log.protocol(log.head())["readerFeatures"] == features
+
+
+def test_old_records_are_read_and_agree_with_any_digest() -> None:
+    old = {"refresh_id": "1", "mode": "full", "frontier": {"s": {"version": 1, "identity": "one"}}, "fingerprint": ""}
+    frontier = RefreshRecord.model_validate_json(json.dumps({**old, "started": ""})).frontier
+
+    assert frontier["s"].is_same(SourceVersion(version=1, identity="one", digest="d"))
+    assert not SourceVersion(version=1, identity="one", digest="e").is_same(
+        SourceVersion(version=1, identity="one", digest="d")
+    )
+
+
+def test_drafts_that_nobody_works_on_are_swept(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in (".trickle-1.tmp", ".trickle-2.tmp", "other.tmp"))
+    for draft in (old, new, other):
+        draft.touch()
+    for draft in (old, other):
+        os.utime(draft, (0, 0))
+
+    put_commit(tmp_path, 1, GOOD)
+    sweep_drafts(tmp_path)
+
+    assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, f"{1:020d}.json"}
+
+
+class Store(Handle):
+    """A log that is not local: Delta's log store reads it."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__("s3a://bucket/orders")
+        self.texts = list(texts)
+
+    def head(self) -> tuple[int, str]:
+        return len(self.texts) - 1, "one"
+
+    def read_commits(self, start: int, end: int) -> list[tuple[int, str]]:
+        return [(version, text) for version, text in enumerate(self.texts) if start <= version <= end]
+
+
+def test_on_other_storage_a_table_put_back_is_noticed_with_its_next_commit() -> None:
+    store = Store(lines(PROTOCOL, METADATA, add("a")), lines(add("b")))
+    log = DeltaLogFiles(store)
+    seen = log.digest(log.head())
+    store.texts[1:] = [lines(add("c")), lines(add("d"))]
+
+    assert log.head() == 2
+    assert log.digest(1) not in (None, seen)
+    assert [commit.adds[0].path for commit in log.commits(0, 2)] == ["c", "d"]
+    assert store.forgotten == 1
+
+
+def test_on_other_storage_malformed_commits_and_refusals_of_delta_are_named() -> None:
+    store = Store(lines(PROTOCOL, METADATA), GOOD[:-20])
+    log = DeltaLogFiles(store, name="orders")
+
+    with pytest.raises(SourceError) as malformed:
+        log.commits(0, log.head())
+    with pytest.raises(SourceError) as refused, log.errors_named():
+        raise PySparkException("[DELTA_VERSIONS_NOT_CONTIGUOUS] Versions (0, 2) are not contiguous.")
+    with pytest.raises(SourceError) as unknown, log.errors_named():
+        raise PySparkException("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] Unsupported Delta read feature: sparkles")
+
+    assert (malformed.value.code, refused.value.code) == ("UNREADABLE_LOG", "UNREADABLE_LOG")
+    assert all("'orders' at s3a://bucket/orders" in error.value.message for error in (malformed, refused, unknown))
+    assert unknown.value.code == "UNSUPPORTED_PROTOCOL"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "now", "code"),
+    [
+        ((5, "a"), (7, "c"), {5: "a"}, None),
+        ((5, "a"), (7, "c"), {5: "b"}, "SOURCE_RESTORED"),
+        ((5, "a"), (5, "b"), {5: "b"}, "SOURCE_RESTORED"),
+        ((5, "a"), (7, "c"), {}, "HISTORY_EXPIRED"),
+        ((9, "a"), (7, "c"), {}, "SOURCE_RESTORED"),
+        ((5, None), (7, "c"), {5: "b"}, None),
+        ((6, "a"), (5, "b"), {6: "a"}, None),  # asked for with at=
+    ],
+)
+def test_a_frontier_holds_only_if_its_commit_is_the_one_of_then(old, new, now, code) -> None:
+    source = SimpleNamespace(head=lambda: 7, digest=now.get)
+    refresh = Refresh(None, SimpleNamespace(sources={"orders": source}), None, "auto")
+
+    before, after = (SourceVersion(version=v, identity="one", digest=d) for v, d in (old, new))
+    reason = refresh._why_restored("orders", before, after)
+
+    assert (reason.code if reason else None) == code
