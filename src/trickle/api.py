@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
-from trickle.catalyst.frontend import Frontend, Views
+from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
 from trickle.catalyst.jvm import Jvm
 from trickle.compile.stages import is_stage
 from trickle.declare import Columns, References, declare_keys
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
-from trickle.model.definition import DEFINITION_PROPERTY, Definition
-from trickle.model.names import split_name
+from trickle.model.definition import (
+    DEFINITION_PROPERTY,
+    TABLE_PROPERTY,
+    Definition,
+    bad_definition,
+    read_definition,
+)
+from trickle.model.names import split_name, sql_name
 from trickle.model.options import DEFAULT, Options, with_disabled
 from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.refresh.checks import check_columns
@@ -26,12 +33,13 @@ from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh, StageTooBigError
 from trickle.refresh.verify import verify_table
-from trickle.session import check_session, exhaustion_told
+from trickle.session import check_session
 from trickle.tables.catalog import Catalog
 from trickle.tables.delta_create import make_target
 from trickle.tables.delta_stages import DeltaStages
 from trickle.tables.delta_target import DeltaTarget
 from trickle.tables.kept_columns import KeptColumns
+from trickle.verbs import verb
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +48,8 @@ if TYPE_CHECKING:
     from trickle.model.cost import Costs
     from trickle.model.definition import Mode
     from trickle.tables.contract import ColumnFact, Lane
+
+_LOG: Final = logging.getLogger("trickle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +91,10 @@ class StreamTable:
         """Drop it; see ``Trickle.drop``."""
         self._trickle.drop(self.name)
 
+    @verb
     def to_df(self) -> DataFrame:
         """Give its rows."""
-        return self._trickle.spark.table(self.name)
+        return self._trickle.spark.table(sql_name(self.name))
 
     def __repr__(self) -> str:
         """Show name and mode."""
@@ -112,19 +123,31 @@ class Trickle:
         spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
         disable: Names of optimisations to switch off, besides those that ``options`` names; results are the same.
         options: Limits and switches.
+        stored_plans: False refuses stream tables that are defined by a DataFrame. Their plan, and the Python functions in
+            it, are stored with the table, and are run by whoever refreshes it.
     """
 
-    def __init__(self, spark: SparkSession, *, disable: Collection[str] = (), options: Options = DEFAULT) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        disable: Collection[str] = (),
+        options: Options = DEFAULT,
+        stored_plans: bool = True,
+    ) -> None:
         """Bind to a session.
 
         Raises:
-            SessionError: The session is a Connect one, is stopped, or has no Delta Lake.
+            SessionError: What is given is no session, is a Connect one, is stopped, or has no Delta Lake.
+            DefinitionError: ``UNKNOWN_OPTION`` or ``BAD_OPTION``.
         """
         check_session(spark)
+        _check_arguments(disable, stored_plans)
         options = with_disabled(options, disable)
         self.spark = spark
         self.options = options
         self.disable = options.disable
+        self.stored_plans = stored_plans
         self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
         self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
@@ -135,6 +158,7 @@ class Trickle:
 
     # -- verbs
 
+    @verb
     def create(self, name: str, query: str | DataFrame, *, mode: Mode = "auto") -> StreamTable:
         """Make a stream table of a query and fill it.
 
@@ -164,22 +188,26 @@ class Trickle:
 
         def fill(made: DeltaTarget) -> None:
             stages = DeltaStages(self.spark, made.name, made.path, self._lane, self.options)
-            self._open[full_name] = _Open(
-                definition, made, stages, session, analysed, views, prepared, _columns_read(prepared)
-            )
+            table = _Open(definition, made, stages, session, analysed, views, prepared, _columns_read(prepared))
             with self._lock(full_name):
-                self._run_again(self._open[full_name])
+                self._run_again(table)
+                self._open[full_name] = table
 
         like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
-        try:
-            with exhaustion_told():
-                make_target(self.spark, full_name, like, fill, properties, lane=self._lane, options=self.options)
-        except BaseException:
-            self._open.pop(full_name, None)
-            raise
+        make_target(
+            self.spark,
+            full_name,
+            like,
+            fill,
+            properties,
+            lane=self._lane,
+            options=self.options,
+            bind=TABLE_PROPERTY,
+        )
         return StreamTable(full_name, definition, self)
 
+    @verb
     def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
         """Bring a stream table up to its sources by computing only what changed.
 
@@ -188,6 +216,7 @@ class Trickle:
             full: Recompute all rows.
             at: Versions of sources to refresh to, e.g. ``{"orders": 43}``; the others go to their newest.
         """
+        _check_versions(at)
         # A second thread waits, and mostly finds nothing to do: to work side by side with the first would be in vain.
         with self._lock(name):
             table = self._get(name)
@@ -214,8 +243,7 @@ class Trickle:
             )
             refresh.costs = table.costs
             try:
-                with exhaustion_told():
-                    report = refresh.run(full=full, at=at)
+                report = refresh.run(full=full, at=at)
                 table.costs = refresh.costs
                 return report
             except StageTooBigError as error:
@@ -225,20 +253,22 @@ class Trickle:
                     table.definition, table.session, table.analysed, table.views, without=without
                 )
 
+    @verb
     def explain(self, name: str) -> str:
         """Show the operator tree, the law used at each node, and the change plan when every source changed."""
         table = self._get(name)
         return explain_text(table.target.name, table.definition.mode, table.prepared)
 
+    @verb
     def verify(self, name: str) -> VerifyReport:
         """Compare a stream table, row for row with multiplicities, with its query at the same source versions."""
         table = self._get(name)
         as_spark = None
         if table.definition.query is not None:
             as_spark = lambda: self._jvm.frame(self._analyse(table.definition, table.session))  # noqa: E731
-        with exhaustion_told():
-            return verify_table(self._jvm, table.prepared, table.target, as_spark, self.options)
+        return verify_table(self._jvm, table.prepared, table.target, as_spark, self.options)
 
+    @verb
     def validate(self, query: str | DataFrame) -> Validation:
         """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
         self._sync()
@@ -247,6 +277,7 @@ class Trickle:
         prepared = self._prepare(definition, session, analysed)
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
 
+    @verb
     def declare(
         self,
         table: str,
@@ -272,25 +303,50 @@ class Trickle:
         self._sync()
         declare_keys(self.spark, table, primary_key, foreign_key or {}, check=check)
 
+    @verb
     def tables(self) -> list[StreamTable]:
-        """List the stream tables of the catalog."""
+        """List the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
         self._sync()
         found = []
-        for name, text in self._catalog.definitions(DEFINITION_PROPERTY):
-            found.append(StreamTable(name, Definition.model_validate_json(text), self))
+        for name, marks in self._catalog.definitions():
+            if isinstance(marks, Exception):
+                _LOG.warning("'%s' is not listed: %s", name, marks)
+            elif not marks.is_copy:
+                try:
+                    found.append(StreamTable(name, read_definition(name, marks.definition), self))
+                except StateError as error:
+                    _LOG.warning("'%s' is not listed: %s", name, error)
         return found
 
+    @verb
     def table(self, name: str) -> StreamTable:
         """Give the handle of a stream table."""
-        table = self._get(name)
-        return StreamTable(table.target.name, table.definition, self)
+        full_name, _, text = self._find(name)
+        return StreamTable(full_name, read_definition(full_name, text), self)
 
+    @verb
+    def adopt(self, name: str) -> StreamTable:
+        """Make a stream table of a copy of one: a clone, or a table made with CREATE TABLE … LIKE.
+
+        The copy carries the definition, but is an ordinary table until it is adopted. Its next refresh is a full one.
+
+        Raises:
+            UnknownTableError: There is no such table, or it carries no definition.
+        """
+        full_name, location, text = self._find(name, copies=True)
+        definition = read_definition(full_name, text)
+        marks = self._catalog.marks(location)
+        if marks is not None and marks.is_copy:
+            self._catalog.bind(full_name, location)
+        return StreamTable(full_name, definition, self)
+
+    @verb
     def drop(self, name: str) -> None:
         """Drop a stream table and its data."""
         with self._lock(name):
-            table = self._get(name)
-            self._catalog.drop(table.target.name)
-            self._open.pop(table.target.name, None)
+            full_name, _, _ = self._find(name)
+            self._catalog.drop(full_name)
+            self._open.pop(full_name, None)
 
     # -- inside
 
@@ -301,24 +357,37 @@ class Trickle:
         """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
         return self._locks.setdefault((purpose, self._catalog.qualify(split_name(name))), RLock())
 
-    def _get(self, name: str) -> _Open:
+    def _find(self, name: str, *, copies: bool = False) -> tuple[str, str, str]:
+        """Give a stream table's full name, its place and the definition as it is stored."""
         self._sync()
-        with self._lock(name, "compile"):  # others may ask about it while it is refreshed
-            return self._find(self._catalog.qualify(split_name(name)))
-
-    def _find(self, full_name: str) -> _Open:
-        """Give what is kept of a stream table, compiled anew if it is not what it was."""
+        full_name = self._catalog.qualify(split_name(name))
         location = self._catalog.location(full_name)
-        text = self._catalog.property(location, DEFINITION_PROPERTY) if location else None
-        if location is None or text is None:
+        marks = self._catalog.marks(location) if location else None
+        if location is None or marks is None:
             self._open.pop(full_name, None)
-            what = "is a table, but not a stream table" if location else "does not exist"
+            is_there = location is not None or self._catalog.is_there(full_name)
+            what = "is a table or view, but not a stream table" if is_there else "does not exist"
             names = ", ".join(t.name for t in self.tables()) or "none"
             raise UnknownTableError("UNKNOWN_TABLE", f"'{full_name}' {what}.", hint=f"Stream tables here: {names}.")
+        if marks.is_copy and not copies:
+            text = f"'{full_name}' is a copy of a stream table, and itself an ordinary table."
+            hint = f"adopt({full_name!r}) makes it a stream table."
+            raise UnknownTableError("COPY_OF_STREAM_TABLE", text, hint=hint)
+        return full_name, location, marks.definition
+
+    def _get(self, name: str) -> _Open:
+        with self._lock(name, "compile"):  # others may ask about it while it is refreshed
+            return self._opened(*self._find(name))
+
+    def _opened(self, full_name: str, location: str, text: str) -> _Open:
+        """Give what is kept of a stream table, compiled anew if it is not what it was."""
         known = self._open.get(full_name)
         if known is not None and self._is_current(known, location, text):
             return known
-        definition = Definition.model_validate_json(text)
+        definition = read_definition(full_name, text)
+        if unknown := sorted(definition.settings.keys() - set(RECORDED_SETTINGS)):
+            # A setting may name a class to be loaded: what a property says is not set unseen.
+            raise bad_definition(full_name, f"has settings that are never recorded: {', '.join(unknown)}")
         session = None
         if definition.query is not None:
             session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
@@ -342,6 +411,7 @@ class Trickle:
 
     def _frozen(self, definition: Definition, prepared: Prepared) -> Definition:
         """Store a DataFrame's plan. What must be planned anew at each refresh cannot be stored as a plan."""
+        self._refuse_stored_plan()
         if prepared.obstacles:
             text = f"a DataFrame that is not maintained by its changes cannot be stored: {prepared.obstacles[0].text}"
             raise DefinitionError(prepared.obstacles[0].code, text, hint="Give the query as SQL text.")
@@ -349,18 +419,20 @@ class Trickle:
         return definition.model_copy(update={"plan": plan})
 
     def _define(self, query: str | DataFrame, mode: Mode) -> tuple[Definition, Any, Any]:
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
         catalog, schema = self.spark.catalog.currentCatalog(), self.spark.catalog.currentDatabase()
         settings = self._frontend.settings()
         session = self._frontend.session(settings, catalog, schema)
-        if isinstance(query, str):
-            text: str | None = query
+        text: str | None = None
+        if isinstance(query, ClassicFrame):
+            analysed = self._frontend.analyse_frame(query)
+        else:
             analysed = self._frontend.analyse_sql(session, query)
             self._refuse_temporary(analysed)
-            if self._frontend.has_variables(analysed):
-                # Its text means nothing to another session: the plan is kept, with the variables' values.
-                text = None
-        else:
-            text, analysed = None, self._frontend.analyse_frame(query)
+            if not self._frontend.has_variables(analysed):
+                # With variables, its text means nothing to another session: the plan is kept, with their values.
+                text = str(query)
         definition = Definition(
             query=text,
             mode=mode,
@@ -371,6 +443,14 @@ class Trickle:
         )
         return definition, session, analysed
 
+    def _refuse_stored_plan(self) -> None:
+        if not self.stored_plans:
+            text = (
+                "it is defined by a DataFrame (or by SQL with session variables), whose plan is stored with the table."
+            )
+            hint = "Give the query as SQL text, or use Trickle(spark) without stored_plans=False."
+            raise DefinitionError("STORED_PLAN_REFUSED", text, hint=hint)
+
     def _refuse_temporary(self, analysed: Any) -> None:
         view = self._frontend.temporary_view(analysed)
         if view is not None:
@@ -380,6 +460,7 @@ class Trickle:
     def _analyse(self, definition: Definition, session: Any) -> Any:
         if definition.query is not None:
             return self._frontend.analyse_sql(session, definition.query)
+        self._refuse_stored_plan()
         return thaw(self._jvm, definition.plan or "", definition.spark)
 
     def _prepare(
@@ -408,10 +489,29 @@ class Trickle:
             without,
         )
 
+    @verb
     def _frontier(self, name: str) -> Mapping[str, int]:
         table = self._get(name)
         record = read_record(table.target.name, table.target.state())
         return {n: s.version for n, s in record.frontier.items() if not is_stage(n)} if record else {}
+
+
+def _check_arguments(disable: object, stored_plans: object) -> None:
+    """Refuse arguments of other types than they have."""
+    if not isinstance(stored_plans, bool):
+        text = f"stored_plans is True or False, not {stored_plans!r}."
+        raise DefinitionError("BAD_OPTION", text, hint="False refuses stored DataFrame plans.")
+    if not isinstance(disable, Collection) or not all(isinstance(name, str) for name in disable):
+        text = f"disable is a set of names, not {disable!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance disable={"look_up"}.')
+
+
+def _check_versions(at: object) -> None:
+    """Refuse versions that are none."""
+    pairs = at.items() if isinstance(at, Mapping) else () if at is None else ((at, at),)
+    if not all(isinstance(n, str) and isinstance(v, int) and not isinstance(v, bool) for n, v in pairs):
+        text = f"at gives the versions of sources by their names, not {at!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance at={"orders": 43}.')
 
 
 def _left_out(target: DeltaTarget) -> tuple[str, ...]:

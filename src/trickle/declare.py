@@ -27,6 +27,10 @@ def declare_keys(
     spark: SparkSession, table: str, primary_key: Columns, foreign_key: References, *, check: bool
 ) -> None:
     """Make these the declared keys of a table; see ``Trickle.declare``."""
+    given: object = foreign_key
+    if not isinstance(given, Mapping):
+        text = f"foreign_key is a mapping from columns to a table, not {given!r}."
+        raise DefinitionError("BAD_FOREIGN_KEY", text, hint='For instance {"customer_id": "customers"}.')
     source = DeltaSource(spark, table, location_of(spark, table))
     version = source.head()
     facts = source.columns(version)

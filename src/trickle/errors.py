@@ -6,7 +6,8 @@
     ├── UnknownTableError        no stream table of that name
     ├── SourceError              a source cannot be read at the versions asked for
     ├── ConflictError            another process changed the stream table meanwhile
-    ├── StateError               a stream table's contents or record are not what Trickle wrote
+    ├── StateError               a stream table's contents, record or definition are not what Trickle wrote
+    ├── SparkError               Spark, or a reader of files, failed in what a verb asked of it
     └── SessionError             the Spark session cannot be used (Connect, no Delta, no Java)
 
 Each carries a stable ``code`` (tests and callers match on it), the sentence that says what is wrong and where,
@@ -53,7 +54,14 @@ class ConflictError(TrickleError):
 
 
 class StateError(TrickleError):
-    """A stream table's contents or its record are not what Trickle last wrote."""
+    """A stream table's contents, record or definition are not what Trickle last wrote."""
+
+
+class SparkError(TrickleError):
+    """Spark, or a reader of files, failed in what a verb asked of it.
+
+    The ``code`` is Spark's own error condition where it gives one, e.g. ``DIVIDE_BY_ZERO``; its error is the ``__cause__``.
+    """
 
 
 class SessionError(TrickleError):

@@ -102,10 +102,17 @@ def check_session(spark: SparkSession) -> None:
     """Refuse a session Trickle cannot work with.
 
     Raises:
-        SessionError: CONNECT_SESSION (no JVM behind it), SESSION_STOPPED, DELTA_MISSING (Delta Lake is not configured).
+        SessionError: NOT_A_SESSION, CONNECT_SESSION (no JVM behind it), SESSION_STOPPED, DELTA_MISSING (Delta Lake is
+            not configured).
     """
+    from pyspark.sql import SparkSession
+
     if "connect" in type(spark).__module__.split("."):
         raise _connect_error()
+    given: Any = spark
+    if not isinstance(given, SparkSession):
+        text = f"a {type(spark).__name__} is not a Spark session."
+        raise SessionError("NOT_A_SESSION", text, hint="Give a SparkSession, for instance trickle.local_session().")
     if spark._jsparkSession is None or spark.sparkContext._jsc is None:
         raise SessionError("SESSION_STOPPED", "This Spark session was stopped.", hint="Start a new one.")
     extensions = str(spark.conf.get("spark.sql.extensions", "") or "")

@@ -1,12 +1,14 @@
 """Keeps a DataFrame's query for later processes.
 
 A DataFrame has no text. Its lifted plan is lowered over empty leaves that carry the name of their source, and stored in
-Java's serial form: exact for every expression, user functions included, but bound to the Spark version that wrote it.
+Java's serial form: exact for every expression, Python functions included, but bound to the Spark version that wrote it. What is
+read back may hold classes that plans are made of, and no others.
 """
 
 from __future__ import annotations
 
 import base64
+import binascii
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +19,7 @@ from trickle.algebra.plan import Plan, Scan
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_groups import key_widths
 from trickle.catalyst.lower import Lower
+from trickle.catalyst.stored_classes import FILTER, refused_classes
 from trickle.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -50,22 +53,42 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
     except Py4JJavaError as error:
         text = "the DataFrame's plan cannot be stored: a part of it lives in this process only."
         raise DefinitionError("UNSTORABLE_PLAN", text, hint="Give the query as SQL text.") from error
-    return base64.b64encode(bytes(buffer.toByteArray())).decode()
+    text = base64.b64encode(bytes(buffer.toByteArray())).decode()
+    try:
+        thaw(jvm, text, str(jvm.spark.version))
+    except DefinitionError as error:
+        message = f"the DataFrame's plan cannot be stored, for it could not be read again: {error.message}"
+        raise DefinitionError("UNSTORABLE_PLAN", message, hint="Give the query as SQL text.") from error
+    return text
 
 
 def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
     """Read a plan written by ``freeze``.
 
     Raises:
-        DefinitionError: ``UNREADABLE_PLAN``, another Spark version wrote it.
+        DefinitionError: ``UNREADABLE_PLAN``, another Spark version wrote it, or it was altered; ``PLAN_REFUSED``, it holds
+            objects of classes that plans are not made of.
     """
+    hint = "Drop it and create it again, or define it by SQL text, which every version reads."
     try:
-        buffer = jvm.cls("java.io.ByteArrayInputStream")(base64.b64decode(text))
-        return _rebuilt(jvm.cls("java.io.ObjectInputStream")(buffer).readObject(), partial(_with_groups, jvm))
+        stored = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise DefinitionError("UNREADABLE_PLAN", "its stored DataFrame was altered.", hint=hint) from error
+    try:
+        stream = jvm.cls("java.io.ObjectInputStream")(jvm.cls("java.io.ByteArrayInputStream")(stored))
+        stream.setObjectInputFilter(jvm.cls("java.io.ObjectInputFilter$Config").createFilter(FILTER))
+        read = stream.readObject()
     except Py4JJavaError as error:
+        if "filter status: REJECTED" in str(error.java_exception.toString()):
+            names = ", ".join(refused_classes(stored)) or "they are too deep, or of a class loaded by name"
+            message = f"its stored DataFrame holds objects that no plan is made of ({names})."
+            hint = "JVM functions of your own can be used by SQL text only. Else: who wrote the table's properties?"
+            raise DefinitionError("PLAN_REFUSED", message, hint=hint) from error
         message = f"its DataFrame was stored with Spark {made_with}, and Spark {jvm.spark.version} cannot read it."
-        hint = "Drop it and create it again, or define it by SQL text, which every version reads."
         raise DefinitionError("UNREADABLE_PLAN", message, hint=hint) from error
+    if not jvm.is_instance(read, "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"):
+        raise DefinitionError("UNREADABLE_PLAN", "its stored DataFrame is not a plan.", hint=hint)
+    return _rebuilt(read, partial(_with_groups, jvm))
 
 
 def _rebuilt(node: Any, rule: Callable[[Any, list[Any]], Any]) -> Any:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.parse import bad_sql, not_a_query, parse_query
 from trickle.catalyst.sessions import merge_sessions
-from trickle.errors import DefinitionError
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
@@ -94,26 +94,24 @@ class Frontend:
         variables.setAccessible(True)
         variables.set(theirs, variables.get(mine))
 
-    def analyse_sql(self, session: Any, query: str) -> Any:
+    def analyse_sql(self, session: Any, query: object) -> Any:
         """Give the analysed plan of a SQL query, executing nothing.
 
         Raises:
-            DefinitionError: ``BAD_SQL`` with Spark's message and position, or ``NOT_A_QUERY``.
+            DefinitionError: ``BAD_SQL`` with Spark's message and position, ``NOT_A_QUERY`` or ``TOO_DEEP``.
         """
         from pyspark.errors import PySparkException
 
+        parsed = parse_query(self.jvm, session, query)
         try:
             with self._active(session):
-                parsed = session.sessionState().sqlParser().parsePlan(query)
                 execution = session.sessionState().executePlan(parsed, self._modes.SKIP())
                 analysed = execution.analyzed()
                 session.sessionState().analyzer().checkAnalysis(analysed)
         except PySparkException as error:
-            hint = "Correct the query; Spark's message says where."
-            raise DefinitionError("BAD_SQL", f"Spark cannot analyse the query: {error}", hint=hint) from error
+            raise bad_sql(error) from error
         if self._is_command(analysed):
-            text = f"{self.jvm.name(analysed)} is a command, not a query."
-            raise DefinitionError("NOT_A_QUERY", text, hint="Give a SELECT, VALUES, WITH or TABLE query.")
+            raise not_a_query(f"{self.jvm.name(analysed)} is a command,")
         return analysed
 
     def has_variables(self, analysed: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from trickle.errors import StateError
 from trickle.model.cost import Costs
 from trickle.model.stored import Stored
 
@@ -16,6 +17,8 @@ Mode = Literal["auto", "differential", "full"]
 RefreshMode = Literal["differential", "full", "no_data"]
 
 DEFINITION_PROPERTY: Final = "trickle.definition"
+TABLE_PROPERTY: Final = "trickle.table"
+"""The id of the Delta table that the definition was made for: a clone has the property, but another id."""
 
 
 class SourceVersion(Stored):
@@ -58,6 +61,27 @@ class Definition(Stored):
     catalog: str
     schema_name: str
     spark: str
+
+
+def read_definition(table: str, text: str) -> Definition:
+    """Read what a table's property holds.
+
+    Raises:
+        StateError: ``BAD_DEFINITION``.
+    """
+    try:
+        return Definition.model_validate_json(text)
+    except ValueError as error:
+        raise bad_definition(table, "cannot be read") from error
+
+
+def bad_definition(table: str, what: str) -> StateError:
+    """Give the error for a definition that was not written by this version of Trickle."""
+    message = f"the definition of stream table '{table}' (its property {DEFINITION_PROPERTY}) {what}."
+    hint = (
+        "Was it altered, or written by a later version? Set the property back, or drop the table and create it again."
+    )
+    return StateError("BAD_DEFINITION", message, hint=hint)
 
 
 class RefreshRecord(Stored):

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from trickle.errors import DefinitionError
 
 _RESERVED_PREFIX: Final = "__trickle"
 _MOST_PARTS: Final = 3
+_MOST_BYTES: Final = 255
+"""Of a name: it is that of a folder."""
+
+_PART: Final = re.compile(r"`((?:[^`]|``)*)`|(\w+)")
+_PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_IN_PATHS: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
+_SESSION_NAME: Final = re.compile(r"\w+", re.ASCII)
+"""What Spark's own catalog takes."""
 
 
 def split_name(name: str) -> tuple[str, ...]:
@@ -19,23 +28,15 @@ def split_name(name: str) -> tuple[str, ...]:
     Raises:
         DefinitionError: ``BAD_NAME`` or ``RESERVED_NAME``.
     """
-    parts: list[str] = []
     rest = name.strip() if isinstance(name, str) else ""
-    while rest:
-        if rest.startswith("`"):
-            end = rest.find("`", 1)
-            part, rest = (rest[1:end], rest[end + 1 :]) if end > 0 else ("", "")
-        else:
-            part, _, tail = rest.partition(".")
-            rest = "." + tail if _ else ""
-            if not part.replace("_", "a").isalnum():
-                part = ""
-        parts.append(part)
-        if rest and (not rest.startswith(".") or rest == "."):
-            parts.append("")
+    parts: list[str] = []
+    while (found := _PART.match(rest)) is not None:
+        parts.append(found[2] if found[1] is None else found[1].replace("``", "`"))
+        rest = rest[found.end() :]
+        if not rest.startswith("."):
             break
-        rest = rest[1:]
-    if not parts or not all(parts) or len(parts) > _MOST_PARTS or "/" in parts[-1]:
+        rest = rest[1:] or "."
+    if rest or not 0 < len(parts) <= _MOST_PARTS or not all(map(_is_name, parts)):
         hint = "Use table, schema.table or catalog.schema.table; quote odd names with backticks."
         raise DefinitionError("BAD_NAME", f"{name!r} is not a table name.", hint=hint)
     if parts[-1].lower().startswith(_RESERVED_PREFIX):
@@ -44,6 +45,43 @@ def split_name(name: str) -> tuple[str, ...]:
             "RESERVED_NAME", f"names that begin with {_RESERVED_PREFIX} are Trickle's own.", hint=hint
         )
     return tuple(parts)
+
+
+def _is_name(part: str) -> bool:
+    """Tell whether a part can be the name of a folder, and of nothing but a folder inside another."""
+    if part in ("", ".", "..") or part != part.strip() or _IN_PATHS.search(part):
+        return False
+    return len(part.encode(errors="replace")) <= _MOST_BYTES
+
+
+def check_session_name(parts: tuple[str, ...]) -> None:
+    """Refuse a name that Spark's own catalog does not take.
+
+    Raises:
+        DefinitionError: ``BAD_NAME``.
+    """
+    for part in parts:
+        if not _SESSION_NAME.fullmatch(part):
+            hint = "Spark's own catalog takes names of the letters a to z, digits and _ only."
+            raise DefinitionError("BAD_NAME", f"{part!r} cannot be the name of a table or schema.", hint=hint)
+
+
+def shown_part(part: str) -> str:
+    """Give a part of a name as SQL takes it: in backticks where it needs them.
+
+    >>> shown_part("orders"), shown_part("123")
+    ('orders', '`123`')
+    """
+    return part if _PLAIN.fullmatch(part) else quote(part)
+
+
+def sql_name(name: str) -> str:
+    """Give a qualified name with each part in backticks: it may be a reserved word.
+
+    >>> sql_name("shop.order")
+    '`shop`.`order`'
+    """
+    return ".".join(map(quote, split_name(name)))
 
 
 def short_name(name: str) -> str:

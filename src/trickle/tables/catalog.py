@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import DefinitionError, SourceError
-from trickle.model.names import split_name
+from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
+from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta_create import set_property
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_lake import DeltaSource
 from trickle.tables.delta_log import DeltaLogFiles
@@ -22,6 +25,19 @@ if TYPE_CHECKING:
 SESSION_CATALOG: Final = "spark_catalog"
 # Leaves that are constant rows: VALUES, SELECT without FROM, range().
 _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What makes a Delta table a stream table.
+
+    Attributes:
+        definition: The definition as it is stored.
+        is_copy: The definition was made for another table, of which this one is a clone or has the properties.
+    """
+
+    definition: str
+    is_copy: bool
 
 
 class Catalog:
@@ -45,20 +61,30 @@ class Catalog:
     # -- names
 
     def qualify(self, parts: tuple[str, ...]) -> str:
-        """Give a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``."""
+        """Give a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``.
+
+        Raises:
+            DefinitionError: ``BAD_NAME``, Spark's own catalog does not take it.
+        """
         catalog = parts[-3] if len(parts) == 3 else self.spark.catalog.currentCatalog()
         schema = parts[-2] if len(parts) >= 2 else self.spark.catalog.currentDatabase()
-        inner = (schema, parts[-1]) if catalog == SESSION_CATALOG else (catalog, schema, parts[-1])
-        return ".".join(_quoted(p.lower() if catalog == SESSION_CATALOG else p) for p in inner)
+        if catalog != SESSION_CATALOG:
+            return ".".join(map(shown_part, (catalog, schema, parts[-1])))
+        check_session_name((schema, parts[-1]))
+        return ".".join(shown_part(p.lower()) for p in (schema, parts[-1]))
 
     def refuse_existing(self, name: str) -> None:
         """Refuse a name that a table or view has already."""
-        if self.spark.catalog.tableExists(name):
+        if self.is_there(name):
             hint = "Choose another name, or drop what is there."
             raise DefinitionError("NAME_TAKEN", f"there is already a table or view named '{name}'.", hint=hint)
 
+    def is_there(self, name: str) -> bool:
+        """Tell whether there is a table or view of a name."""
+        return bool(self.spark.catalog.tableExists(sql_name(name)))
+
     def location(self, name: str) -> str | None:
-        """Give where a Delta table lies, None if there is no such table."""
+        """Give where a table lies, None if there is no such table."""
         session: Any = self.spark._jsparkSession
         parts = split_name(name)
         if len(parts) == 2:
@@ -67,10 +93,11 @@ class Catalog:
             catalog = session.sessionState().catalog()
             if not catalog.databaseExists(parts[0]) or not catalog.tableExists(wanted):
                 return None
-            return str(catalog.getTableMetadata(wanted).location().toString())
-        if not self.spark.catalog.tableExists(name):
+            place = catalog.getTableMetadata(wanted).storage().locationUri()
+            return str(place.get().toString()) if place.isDefined() else None  # a view has none
+        if not self.is_there(name):
             return None
-        row = self.spark.sql(f"DESCRIBE DETAIL {name}").select("location").first()
+        row = self.spark.sql(f"DESCRIBE DETAIL {sql_name(name)}").select("location").first()
         return str(row[0]) if row else None
 
     @cached_property
@@ -79,30 +106,48 @@ class Catalog:
         jvm: Any = self.spark._jvm
         return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
 
-    def property(self, location: str, key: str) -> str | None:
-        """Give a property of the Delta table that lies somewhere, from its log."""
+    def marks(self, location: str) -> Marks | None:
+        """Tell from a table's log what makes it a stream table; None if it is not a Delta table, or an ordinary one."""
         log = self._log(location)
         try:
-            found = log.metadata(log.head()).get("configuration", {}).get(key)
-        except Exception:
-            return None
-        return str(found) if found is not None else None
+            head = log.head()
+        except SourceError as error:
+            if error.code == "SOURCE_MISSING":
+                return None
+            raise
+        metadata = log.metadata(head)
+        properties = metadata.get("configuration") or {}
+        found = properties.get(DEFINITION_PROPERTY)
+        return None if found is None else Marks(str(found), properties.get(TABLE_PROPERTY) != metadata.get("id"))
 
-    def definitions(self, key: str) -> Iterator[tuple[str, str]]:
-        """Give name and property of every table that has it, in all schemas of the current catalog."""
+    def definitions(self) -> Iterator[tuple[str, Marks | Exception]]:
+        """Give name and marks of every table that has a definition, in all schemas of the current catalog.
+
+        Of a table whose log cannot be read, the error is given: it may be a stream table.
+        """
         for database in self.spark.catalog.listDatabases():
-            for table in self.spark.catalog.listTables(database.name):
+            for table in self.spark.catalog.listTables(quote(database.name)):
                 if table.isTemporary or table.tableType == "VIEW":
                     continue
-                name = self.qualify((*(table.namespace or [database.name])[-1:], table.name))
-                location = self.location(name)
-                found = None if location is None else self.property(location, key)
-                if found is not None:
-                    yield name, found
+                name = ".".join(map(shown_part, ((table.namespace or [database.name])[-1], table.name)))
+                try:
+                    name = self.qualify(((table.namespace or [database.name])[-1], table.name))
+                    location = self.location(name)
+                    marks = None if location is None else self.marks(location)
+                except Exception as error:
+                    yield name, error
+                    continue
+                if marks is not None:
+                    yield name, marks
+
+    def bind(self, name: str, location: str) -> None:
+        """Make the definition that a table carries its own."""
+        log = self._log(location)
+        set_property(self.spark, name, TABLE_PROPERTY, str(log.metadata(log.head())["id"]))
 
     def drop(self, name: str) -> None:
         """Drop a table with its data."""
-        self.spark.sql(f"DROP TABLE IF EXISTS {name}")
+        self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
 
     # -- sources
 
@@ -189,8 +234,4 @@ def _relative(identifier: Any, schema: str) -> str:
         parts = [catalog, database, *parts]
     elif database != schema:
         parts = [database, *parts]
-    return ".".join(parts)
-
-
-def _quoted(part: str) -> str:
-    return part if part.replace("_", "a").isalnum() else f"`{part}`"
+    return ".".join(p if p.replace("_", "a").isalnum() else quote(p) for p in parts)

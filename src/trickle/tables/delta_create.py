@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import ParseException, PySparkException
+from pyspark.errors import ParseException
 
 from trickle.errors import DefinitionError
+from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta_jvm import DeltaHandle
+from trickle.tables.delta_log import local_path
 from trickle.tables.delta_resolve import location_of
 from trickle.tables.delta_target import DeltaTarget
 
@@ -64,10 +68,12 @@ def make_target(
     *,
     lane: Lane = "auto",
     options: Options = DEFAULT,
+    bind: str | None = None,
 ) -> DeltaTarget:
     """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
 
-    If either fails, neither a folder nor a catalog entry is left.
+    The property ``bind``, if given, is set to the table's id. If anything fails, neither a folder nor a catalog entry of
+    ours is left; what another process made meanwhile is not touched.
 
     Raises:
         DefinitionError: ``NAME_TAKEN``, there is a table or view of that name; ``BAD_NAME``, it cannot be one;
@@ -81,22 +87,52 @@ def make_target(
             f"Column {reserved[0]} of {name} has a name that Delta's change feed uses.",
             hint="Give it another name with AS.",
         )
-    if spark.catalog.tableExists(name):
-        raise _taken(name)
     handle = _default_place(spark, identifier)
-    fresh = handle is not None and not handle.folder_exists()
-    is_ours = False
+    with _one_at_a_time(handle):
+        if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
+            raise _taken(name)
+        fresh = handle is not None and not handle.folder_exists()
+        try:
+            _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
+        except BaseException as error:
+            # One who does not ask for the lock may have come first, and may not have finished.
+            if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
+                raise _taken(name) from error
+            if fresh and handle is not None:
+                handle.delete_empty_folder()
+            raise
+    target = open_target(spark, name, lane=lane, options=options)
+    identity = target.handle.head()[1]
     try:
-        _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
-        is_ours = True
-        target = open_target(spark, name, lane=lane, options=options)
+        if bind is not None:
+            set_property(spark, name, bind, identity)
         fill(target)
-    except BaseException as error:
-        if isinstance(error, PySparkException) and "ALREADY_EXISTS" in str(error.getCondition() or ""):
-            raise _taken(name) from error
-        _clean(spark, name, handle if fresh else None, is_ours=is_ours)
+    except BaseException:
+        _clean(spark, name, target.handle, identity, fresh=fresh)
         raise
     return target
+
+
+@contextmanager
+def _one_at_a_time(place: DeltaHandle | None) -> Iterator[None]:
+    """Let one process or thread at a time make tables in a schema, if its folder is on a local file system."""
+    folder = local_path(place.location) if place is not None else None
+    if folder is None:
+        yield
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / ".trickle-create.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _has_log(place: DeltaHandle) -> bool:
+    return place.folder_exists() and place.head()[0] >= 0
+
+
+def set_property(spark: SparkSession, name: str, key: str, value: str) -> None:
+    """Set a property of a table; its value is plain letters, digits and dashes."""
+    spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('{key}' = '{value}')")
 
 
 def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
@@ -104,7 +140,7 @@ def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mappi
     # refuses files in the commit that turns on both column mapping and the change feed. A table without a record is
     # one not yet refreshed, so a crash in between does no harm.
     jvm: Jvm = spark._jvm
-    made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(name)
+    made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(sql_name(name))
     made = made.addColumns(like._jdf.schema().asNullable())
     if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json()))):
         settings = {**settings, "delta.columnMapping.mode": "name"}
@@ -115,7 +151,7 @@ def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mappi
 
 def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto", options: Options = DEFAULT) -> DeltaTarget:
     """Give the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, name), lane=lane, options=options)
+    return DeltaTarget(spark, name, location_of(spark, sql_name(name)), lane=lane, options=options)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:
@@ -144,15 +180,13 @@ def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
     return DeltaHandle(spark, str(jvm.org.apache.hadoop.fs.Path(uri).toString()))
 
 
-def _clean(spark: SparkSession, name: str, place: DeltaHandle | None, *, is_ours: bool) -> None:
-    """Take away what a failed creation left, unless another process made a table there meanwhile."""
-    if place is None or not place.folder_exists():
+def _clean(spark: SparkSession, name: str, made: DeltaHandle, identity: str, *, fresh: bool) -> None:
+    """Take away the table of a failed creation, unless another was made in its place meanwhile."""
+    if not made.folder_exists() or made.head()[1] != identity:
         return
-    if place.head()[0] >= 0:
-        if not is_ours:
-            return
-        spark.sql(f"DROP TABLE IF EXISTS {name}")
-    place.delete_folder()
+    spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
+    if fresh and made.folder_exists() and made.head()[1] in ("", identity):
+        made.delete_folder()
 
 
 def _taken(name: str) -> DefinitionError:

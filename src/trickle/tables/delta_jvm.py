@@ -342,6 +342,14 @@ class DeltaHandle:
         """Make Delta forget what it knows of the table: it takes a file of the same name for the same file."""
         self._object(self._delta, "DeltaLog").invalidateCache(self._session, self._folder()[0])
 
+    def delete_empty_folder(self) -> None:
+        """Delete the location if there is nothing in it but a log without commits."""
+        folder, system = self._folder()
+        log = self._jvm.org.apache.hadoop.fs.Path(folder, "_delta_log")
+        for path in (log, folder):
+            if system.exists(path) and len(system.listStatus(path)) == 0:
+                system.delete(path, False)
+
     def _folder(self) -> tuple[Jvm, Jvm]:
         folder = self._jvm.org.apache.hadoop.fs.Path(self.location)
         return folder, folder.getFileSystem(self._session.sessionState().newHadoopConf())

@@ -1,0 +1,158 @@
+"""The classes that a stored plan may be made of.
+
+Java's serial form names classes, and reading it runs code of each. Whoever may set a property of a table could so run code in
+the process that refreshes it. So a plan is read through a filter that knows what plans are made of, and refuses all else.
+Expressions that call methods (``StaticInvoke``) hold the class as an object, which the filter sees too.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+_CATALYST: Final = "org.apache.spark.sql.catalyst."
+_LOGICAL: Final = (
+    "Aggregate",
+    "ArrowEvalPython",
+    "BROADCAST$",
+    "BatchEvalPython",
+    "Expand",
+    "Filter",
+    "Generate",
+    "GlobalLimit",
+    "HintInfo",
+    "Join",
+    "JoinHint",
+    "LocalLimit",
+    "LocalRelation",
+    "NO_BROADCAST_HASH$",
+    "Offset",
+    "OneRowRelation",
+    "PREFER_SHUFFLE_HASH$",
+    "Project",
+    "Range",
+    "Repartition",
+    "RepartitionByExpression",
+    "SHUFFLE_HASH$",
+    "SHUFFLE_MERGE$",
+    "SHUFFLE_REPLICATE_NL$",
+    "Sort",
+    "Union",
+    "UnionLoop",
+    "UnionLoopRef",
+    "Window",
+)
+_JAVA: Final = (
+    "java.lang.Boolean",
+    "java.lang.Byte",
+    "java.lang.Character",
+    "java.lang.Double",
+    "java.lang.Enum",
+    "java.lang.Float",
+    "java.lang.Integer",
+    "java.lang.Long",
+    "java.lang.Number",
+    "java.lang.Object",
+    "java.lang.Short",
+    "java.lang.StackTraceElement",
+    "java.lang.String",
+    "java.lang.invoke.SerializedLambda",
+    "java.math.*",
+    "java.time.*",
+    "java.util.ArrayList",
+    "java.util.Arrays$ArrayList",
+    "java.util.HashMap",
+    "java.util.Locale",
+    "java.util.Map$Entry",
+    "java.util.UUID",
+    "java.util.concurrent.atomic.AtomicReference",
+)
+_SCALA: Final = (
+    "scala.Enumeration*",
+    "scala.None$",
+    "scala.Option",
+    "scala.Some",
+    "scala.Tuple*",
+    "scala.collection.IterableFactory$ToFactory",
+    "scala.collection.MapFactory$ToFactory",
+    "scala.collection.SortedMapFactory$ToFactory",
+    "scala.collection.generic.DefaultSerializationProxy",
+    "scala.collection.generic.SerializeEnd$",
+    "scala.collection.immutable.ArraySeq*",
+    "scala.collection.immutable.HashMap*",
+    "scala.collection.immutable.HashSet*",
+    "scala.collection.immutable.List*",
+    "scala.collection.immutable.Map*",
+    "scala.collection.immutable.Nil$",
+    "scala.collection.immutable.Set*",
+    "scala.collection.immutable.TreeMap*",
+    "scala.collection.immutable.Vector*",
+    "scala.collection.mutable.ArrayBuffer*",
+    "scala.collection.mutable.ListBuffer*",
+    "scala.math.*",
+    "scala.reflect.*",
+    "scala.runtime.ModuleSerializationProxy",
+)
+_REFUSED: Final = (
+    # These compile text, or call a method by its name.
+    f"{_CATALYST}expressions.codegen.**",
+    f"{_CATALYST}expressions.CallMethodViaReflection*",
+)
+_ALLOWED: Final = (
+    *(f"{_CATALYST}plans.logical.{name}" for name in _LOGICAL),
+    f"{_CATALYST}expressions.**",
+    f"{_CATALYST}plans.*",
+    f"{_CATALYST}plans.physical.HashPartitioning",
+    f"{_CATALYST}InternalRow*",
+    f"{_CATALYST}csv.*",
+    f"{_CATALYST}json.*",
+    f"{_CATALYST}optimizer.NormalizeNaNAndZero*",
+    f"{_CATALYST}trees.*",
+    f"{_CATALYST}types.*",
+    f"{_CATALYST}util.*",
+    f"{_CATALYST}xml.*",
+    "org.apache.spark.QueryContextType",
+    "org.apache.spark.api.python.PythonAccumulatorV2",
+    "org.apache.spark.api.python.SimplePythonFunction",
+    "org.apache.spark.sql.internal.types.*",
+    "org.apache.spark.sql.types.*",
+    "org.apache.spark.unsafe.types.*",
+    "org.apache.spark.util.AccumulatorMetadata",
+    "org.apache.spark.util.AccumulatorV2",
+    "org.apache.spark.util.CollectionAccumulator",
+    "org.apache.spark.util.collection.*",
+    "org.apache.datasketches.hll.TgtHllType",
+    *_JAVA,
+    *_SCALA,
+)
+
+FILTER: Final = ";".join(("maxdepth=5000", *(f"!{p}" for p in _REFUSED), *_ALLOWED, "!*"))
+"""For ``java.io.ObjectInputFilter``: the first pattern that a class matches decides."""
+
+# A class is named after the mark of a class description, its length in two bytes before it.
+_NAMED: Final = re.compile(rb"r(..)(?=[\[A-Za-z_])", re.DOTALL)
+_CLASS: Final = re.compile(r"[A-Za-z_][\w$]*(\.[\w$]+)+")
+
+
+def refused_classes(stored: bytes) -> list[str]:
+    """Give the names of classes in Java's serial form that the filter refuses, for a message."""
+    found = []
+    for mark in _NAMED.finditer(stored):
+        text = stored[mark.end() :][: int.from_bytes(mark[1], "big")].decode("latin-1")
+        name = text.lstrip("[").removeprefix("L").rstrip(";") if text.startswith("[") else text
+        if _CLASS.fullmatch(name) and not _passes(name) and name not in found:
+            found.append(name)
+    return found
+
+
+def _passes(name: str) -> bool:
+    return not any(_pattern(p).fullmatch(name) for p in _REFUSED) and any(_pattern(p).fullmatch(name) for p in _ALLOWED)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Read a pattern as Java does: ``**`` is any class below, ``p.*`` any class of a package, ``name*`` any that begins so."""
+    if text.endswith(".*"):
+        return re.compile(re.escape(text[:-1]) + r"[^.]+")
+    return re.compile(re.escape(text.rstrip("*")) + (".*" if text.endswith("*") else ""))
