@@ -79,15 +79,7 @@ _SCALA: Final = (
     "scala.collection.SortedMapFactory$ToFactory",
     "scala.collection.generic.DefaultSerializationProxy",
     "scala.collection.generic.SerializeEnd$",
-    "scala.collection.immutable.ArraySeq*",
-    "scala.collection.immutable.HashMap*",
-    "scala.collection.immutable.HashSet*",
-    "scala.collection.immutable.List*",
-    "scala.collection.immutable.Map*",
-    "scala.collection.immutable.Nil$",
-    "scala.collection.immutable.Set*",
-    "scala.collection.immutable.TreeMap*",
-    "scala.collection.immutable.Vector*",
+    "scala.collection.immutable.*",
     "scala.collection.mutable.ArrayBuffer*",
     "scala.collection.mutable.ListBuffer*",
     "scala.math.*",
@@ -98,6 +90,9 @@ _REFUSED: Final = (
     # These compile text, or call a method by its name.
     f"{_CATALYST}expressions.codegen.**",
     f"{_CATALYST}expressions.CallMethodViaReflection*",
+    # These call a function that they hold when they are read.
+    "scala.collection.immutable.LazyList*",
+    "scala.collection.immutable.Stream*",
 )
 _ALLOWED: Final = (
     *(f"{_CATALYST}plans.logical.{name}" for name in _LOGICAL),

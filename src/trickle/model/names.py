@@ -9,8 +9,8 @@ from trickle.errors import DefinitionError
 
 _RESERVED_PREFIX: Final = "__trickle"
 _MOST_PARTS: Final = 3
-_MOST_BYTES: Final = 255
-"""Of a name: it is that of a folder."""
+_NAME_BYTES: Final = 255
+"""What file systems take as the name of a folder."""
 
 _PART: Final = re.compile(r"`((?:[^`]|``)*)`|(\w+)")
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -51,7 +51,7 @@ def _is_name(part: str) -> bool:
     """Tell whether a part can be the name of a folder, and of nothing but a folder inside another."""
     if part in ("", ".", "..") or part != part.strip() or _IN_PATHS.search(part):
         return False
-    return len(part.encode(errors="replace")) <= _MOST_BYTES
+    return len(part.encode(errors="replace")) <= _NAME_BYTES
 
 
 def check_session_name(parts: tuple[str, ...]) -> None:
