@@ -1,7 +1,8 @@
 """The 99 TPC-DS queries as stream tables: differential and exact after every round of changes.
 
 What is right is what plain Spark answers over the same rows, in Parquet files. A dozen of the queries, chosen for
-their variety, run in ``make test``; ``TPCDS_QUERIES=5,64`` runs some of the others, ``TPCDS_REGIME`` under other limits.
+their variety, run in ``make test``, for two rounds. ``TPCDS_QUERIES=5,64`` runs some of the others, ``TPCDS_REGIME``
+under other limits.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ QUERIES = [
     for number in tpcds.NUMBERS
     if not ASKED or number in ASKED
 ]
+ROUNDS = [
+    pytest.param(round_, marks=[] if round_ < tpcds.ROUNDS or ASKED else pytest.mark.slow, id=f"round{round_}")
+    for round_ in range(tpcds.ROUNDS + 1)
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,7 @@ def suite(spark, tmp_path_factory) -> Iterator[tpcds.Suite]:
     spark.sql("DROP DATABASE tpcds CASCADE")
 
 
-@pytest.fixture(scope="module", params=range(tpcds.ROUNDS + 1), ids="round{}".format)
+@pytest.fixture(scope="module", params=ROUNDS)
 def round_(suite, request) -> int:
     if request.param:
         suite.mutate(request.param)
