@@ -9,8 +9,13 @@ SCALE := 1
 RATE := 0.001
 PATTERN := random,recent
 BENCH :=
+# What `make fuzz` runs: for how long, from which seed (drawn if empty), only one case, only one regime.
+MINUTES := 5
+SEED :=
+CASE :=
+REGIME :=
 
-.PHONY: help setup demo test test-all check fmt bench lock clean
+.PHONY: help setup demo test test-all fuzz check fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -26,6 +31,10 @@ test: setup ## Run the tests that finish in minutes
 
 test-all: setup ## Run every test, all of TPC-DS and the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
 	@$(BIN)/python -m pytest tests $(PARALLEL)
+
+fuzz: setup ## Random queries, tables, changes and limits against plain Spark (MINUTES=5 SEED=7 CASE=12 REGIME=default)
+	@$(BIN)/python -m trickle.testing.fuzz --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") \
+		$(if $(CASE),--case "$(CASE)") $(if $(REGIME),--regime "$(REGIME)")
 
 check: setup ## Lint, types, formatting and the tests that need no Spark
 	@$(BIN)/ruff check .
@@ -46,5 +55,5 @@ lock: setup ## Renew requirements-dev.txt from pyproject.toml
 		--no-emit-find-links --extra dev --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
 
 clean: ## Remove the virtual environment, caches and demo data
-	@rm -rf .venv build dist demo-warehouse bench-data .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv build dist demo-warehouse bench-data fuzz-failures .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,19 @@
+"""A fixed part of what `make fuzz` does: random queries over random tables, compared with plain Spark after each round."""
+
+from __future__ import annotations
+
+import pytest
+
+from trickle.testing.fuzz.report import script
+from trickle.testing.fuzz.run import draw_case
+
+SEED = 2026
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_random_queries_stay_equal_to_plain_spark(bench, number):
+    outcome = bench.run(draw_case(SEED, number, views=5, rounds=3))
+
+    assert not outcome.failures, script(outcome.failures[0], f"make fuzz SEED={SEED} CASE={number}")
+    assert outcome.refreshes
+    assert all(refresh.mode in ("differential", "no_data") for refresh in outcome.refreshes)
