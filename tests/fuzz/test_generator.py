@@ -115,8 +115,8 @@ def test_rows_are_compared_as_bags(found, expected, extra, missing):
         (["--minutes", "-1"], "minutes"),
         (["--seed", "x"], "whole number"),
         (["--case", "-3"], "whole number"),
-        (["--regime", "nothing at all"], "default"),
-        (["--regime", "without everything"], "look_up"),
+        (["--regime", "nothing at all"], "look-ups"),
+        (["--regime", "default without everything"], "look_up"),
     ],
 )
 def test_bad_input_is_told_with_what_is_valid(arguments, told, capsys):

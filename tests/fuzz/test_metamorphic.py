@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from trickle import Trickle
-from trickle.compile.program import OPTIMISATIONS
+from trickle.model.options import OPTIMISATIONS
 from trickle.testing.fuzz.changes import Change
 from trickle.testing.fuzz.compare import differences
 from trickle.testing.fuzz.queries import Queries
@@ -58,7 +58,7 @@ WRITTEN = {
         LEFT JOIN LATERAL (SELECT w FROM b WHERE b.k = d.k ORDER BY w, id LIMIT 2) t ON true
     """,
 }
-DRAWN = {f"drawn {seed}": render(Queries(Random(seed), TABLES, leaves=3).draw(3)) for seed in (11, 12, 14)}
+DRAWN = {f"drawn {seed}": render(Queries(Random(seed), TABLES, leaves=(3,)).draw(3)) for seed in (11, 12, 14)}
 EVERY = pytest.mark.parametrize("sql", [*WRITTEN.values(), *DRAWN.values()], ids=[*WRITTEN, *DRAWN])
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 from trickle.errors import DefinitionError
 from trickle.session import JAVA_OPTIONS, local_session
-from trickle.testing.fuzz.regimes import check_regime
+from trickle.testing.fuzz.regimes import read_regime
 from trickle.testing.fuzz.report import Summary, script
 from trickle.testing.fuzz.run import Bench, check, draw_case
 from trickle.testing.fuzz.shrink import shrink
@@ -89,7 +89,7 @@ def _whole(text: str) -> int:
 
 def _regime(text: str) -> str:
     try:
-        check_regime(text)
+        read_regime(text)
     except DefinitionError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text

@@ -33,19 +33,19 @@ class Queries(Parts):
     Args:
         rng: Where chance comes from.
         tables: What may be read.
-        leaves: How many tables a query may name; rows multiply with each.
+        leaves: How many tables a query may name, drawn from these; rows multiply with each.
     """
 
-    def __init__(self, rng: Random, tables: tuple[Table, ...], leaves: int = 5) -> None:
+    def __init__(self, rng: Random, tables: tuple[Table, ...], leaves: tuple[int, ...] = (1, 2, 2, 3, 3, 4, 5)) -> None:
         """Start with nothing drawn."""
         super().__init__(rng)
         self.tables = tables
-        self.most_leaves = leaves
-        self.left = leaves
+        self.leaves = leaves
+        self.left = 0
 
     def draw(self, depth: int = 4) -> Relation:
         """Draw a query."""
-        self.left = self.most_leaves
+        self.left = self.rng.choice(self.leaves)
         self.named = 0
         return self.relation(self.rng.randint(1, depth), is_top=True)
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from statistics import median
 
+from trickle.testing.fuzz.regimes import WITHOUT
 from trickle.testing.fuzz.run import SLOW, SLOW_SECONDS, Failure, Outcome, View
 
 
@@ -21,6 +22,7 @@ class Summary:
     failures: Counter[str] = field(default_factory=Counter)
     by_regime: Counter[str] = field(default_factory=Counter)
     by_construct: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     unusable: Counter[str] = field(default_factory=Counter)
     slow: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -33,10 +35,13 @@ class Summary:
         self.verified += outcome.verified
         self.refreshes += len(outcome.refreshes)
         self.failures.update(failure.kind for failure in outcome.failures)
+        self.known.update(outcome.known)
         self.refused.update(outcome.refused)
         self.unusable.update(outcome.unusable)
         for refresh in outcome.refreshes:
-            self.by_regime[_short(refresh.view.regime)] += 1
+            name, _, switches = refresh.view.regime.partition(WITHOUT)
+            self.by_regime[name] += 1
+            self.by_regime["without some optimisations"] += bool(switches)
             if refresh.mode == "differential" and refresh.changed:
                 self.changed += 1
                 self.by_construct.update(refresh.view.constructs)
@@ -63,12 +68,10 @@ class Summary:
         lines.append(f"slower than {SLOW:.0f} × the query and {SLOW_SECONDS:.0f} s: {told or 'none'}")
         if self.slowest[0]:
             lines.append(f"slowest: {self.slowest[0]:.0f} ×, {self.slowest[1]}")
+        if self.known:
+            lines.append(f"known and not mended: {_counts(self.known)}")
         lines.append(f"failures: {_counts(self.failures)}")
         return "\n".join(lines)
-
-
-def _short(regime: str) -> str:
-    return "without some optimisations" if regime.startswith("without ") else regime
 
 
 def _counts(counter: Counter[str]) -> str:

@@ -18,6 +18,7 @@ from trickle.errors import NotDifferentiableError, TrickleError
 from trickle.session import WAREHOUSE_CONF
 from trickle.testing.fuzz.changes import Round, Writer, draw_rounds
 from trickle.testing.fuzz.compare import differences
+from trickle.testing.fuzz.known import known
 from trickle.testing.fuzz.queries import Queries
 from trickle.testing.fuzz.regimes import draw_regime, under
 from trickle.testing.fuzz.sql import Relation, constructs, render
@@ -100,6 +101,7 @@ class Outcome:
 
     refreshes: list[Refreshed] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)
     created: int = 0
@@ -111,7 +113,7 @@ def draw_case(seed: int, number: int, *, views: int = 6, rounds: int = 5, regime
     rng = Random(f"{seed}/{number}")
     tables = tuple(draw_table(rng, name) for name in ("a", "b", "c")[: rng.choice((2, 3, 3))])
     changes = draw_rounds(rng, tables, rounds)
-    names = [draw_regime(rng, regime) for _ in range(2)]
+    names = [regime or draw_regime(rng) for _ in range(2)]
     queries = Queries(rng, tables)
     return Case(tables, tuple(View(queries.draw(), rng.choice(names)) for _ in range(views)), changes)
 
@@ -272,6 +274,9 @@ class _Maintained:
         return self._fail(rounds, "rows differ", f"{when}: too many {extra[:5]}, missing {missing[:5]}")
 
     def _fail(self, rounds: int, kind: str, text: str) -> bool:
+        if why := known(kind, f"{text}\n{self.view.sql}"):
+            self.outcome.known.append(why)
+            return False
         case = replace(self.case, views=(self.view,), rounds=self.case.rounds[:rounds])
         self.outcome.failures.append(Failure(case, kind, text))
         return False
