@@ -339,3 +339,23 @@ def test_a_widened_column_takes_one_full_refresh(spark, sales):
     spark.sql(f"INSERT INTO wide VALUES (2, {2**41}, 1), (3, 1, 1)")
     assert [sales.trickle.refresh(name).mode for name in (*names, "above")] == ["differential"] * 3
     assert all(sales.trickle.verify(name) for name in (*names, "above"))
+
+
+def test_a_stream_table_whose_own_log_is_garbled_is_still_one(sales):
+    sales.trickle.create("totals", TOTALS)
+    commit = newest(sales.state("totals").parent.parent)
+    whole = commit.read_bytes()
+
+    for trickle in (sales.trickle, sales.elsewhere()):
+        commit.write_text("garbage")
+        with pytest.raises(SourceError) as refused:
+            trickle.refresh("totals")
+        commit.write_bytes(whole)
+        assert refused.value.code == "UNREADABLE_LOG"
+        assert str(commit.parent.parent) in refused.value.message
+        assert commit.name in refused.value.message
+
+        sales.insert(("eve", 3))
+        assert trickle.refresh("totals").mode == "differential"
+        commit = newest(commit.parent.parent)
+        whole = commit.read_bytes()
