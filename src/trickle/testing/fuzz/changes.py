@@ -51,7 +51,10 @@ def draw_rounds(rng: Random, tables: tuple[Table, ...], count: int) -> tuple[Rou
 def _round(rng: Random, tables: tuple[Table, ...]) -> Round:
     if rng.random() < 0.08:
         return ()
-    return tuple(_change(rng, rng.choice(tables)) for _ in range(rng.choice((1, 1, 2, 2, 3, 5))))
+    changed = [table for table in tables if rng.random() < 0.6] or [rng.choice(tables)]
+    changes = [_change(rng, table) for table in changed for _ in range(rng.choice((1, 1, 2, 3)))]
+    rng.shuffle(changes)
+    return tuple(changes)
 
 
 def _change(rng: Random, table: Table) -> Change:
@@ -78,9 +81,9 @@ def _change(rng: Random, table: Table) -> Change:
 
 def _where(rng: Random) -> str:
     """Give a condition that both Spark and delta-rs read."""
-    number = rng.randrange(40)
+    number = rng.randrange(20)
     return rng.choices(
-        (f"k = {number % 5}", "k IS NULL", f"id < {number // 4}", f"id = {number}", f"id > {number}", "true"),
+        (f"k = {number % 5}", "k IS NULL", f"id < {number // 3}", f"id = {number}", f"id > {number}", "true"),
         weights=(5, 2, 4, 4, 2, 0.3),
     )[0]
 

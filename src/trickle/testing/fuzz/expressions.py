@@ -174,7 +174,12 @@ class Expressions:
             return self.literal(type_)
         if (own and rng.random() < 0.3) or type_ not in FUNCTIONS:
             return self._for_all(columns, type_, depth)
-        template, parts, construct = rng.choice(FUNCTIONS[type_])
+        # A function of constants alone would tell nothing.
+        given = {c.type for c in columns}
+        able = [f for f in FUNCTIONS[type_] if given.intersection(f[1])]
+        if not able:
+            return self.literal(type_)
+        template, parts, construct = rng.choice(able)
         return Expr(type_, template, tuple(self.draw(columns, part, depth - 1) for part in parts), construct)
 
     def literal(self, type_: str) -> Expr:
@@ -220,20 +225,21 @@ class Expressions:
         column = rng.choice(own)
         other = self.draw(columns, column.type, min(depth, 1)) if rng.random() < 0.4 else self.literal(column.type)
         kind = rng.random()
-        if kind < 0.2:
-            return Expr("boolean", "({0} IS NOT NULL)" if rng.random() < 0.7 else "({0} IS NULL)", (column,), "IS NULL")
         if kind < 0.3:
+            return Expr("boolean", "({0} IS NOT NULL)" if rng.random() < 0.8 else "({0} IS NULL)", (column,), "IS NULL")
+        if kind < 0.38:
             more = self.literal(column.type)
             return Expr("boolean", "({0} IN ({1}, {2}))", (column, other, more), "IN list")
-        if kind < 0.38:
+        if kind < 0.43:
             return Expr("boolean", "({0} <=> {1})", (column, other), "null-safe comparison")
-        if kind < 0.45 and column.type == "string":
+        if kind < 0.5 and column.type == "string":
             return Expr(
                 "boolean", f"({{0}} {rng.choice(('LIKE', 'NOT LIKE'))} '%{rng.choice('ab')}%')", (column,), "LIKE"
             )
-        if kind < 0.5 and column.type == "string":
+        if kind < 0.55 and column.type == "string":
             return Expr("boolean", "({0} RLIKE '^[a-c]')", (column,), "RLIKE")
-        if kind < 0.58:
-            return Expr("boolean", "({0} BETWEEN {1} AND {2})", (column, self.literal(column.type), other), "BETWEEN")
-        operator = rng.choice(("=", "<>", "<", "<=", ">", ">=", ">=", "<>"))
+        if kind < 0.6:
+            low = Expr(column.type, LITERALS[column.type][0])
+            return Expr("boolean", "({0} BETWEEN {1} AND {2})", (column, low, other), "BETWEEN")
+        operator = rng.choice(("=", "<>", "<>", "<", "<=", ">", ">=", ">="))
         return Expr("boolean", f"({{0}} {operator} {{1}})", (column, other), "comparison")

@@ -112,7 +112,7 @@ def draw_row(rng: Random, table: Table | tuple[tuple[str, str], ...]) -> Row:
     row: list[Any] = []
     for name, type_ in columns:
         if name == "id":
-            row.append(rng.randrange(40))
+            row.append(rng.randrange(20))
         elif name == "k":
             row.append(rng.choice((None, 0, 0, 0, 1, 1, 2, 3, 4)))
         else:
@@ -146,5 +146,5 @@ def draw_table(rng: Random, name: str) -> Table:
         deletion_vectors=rng.random() < 0.1,
         mapped=mapped,
     )
-    rows = draw_rows(rng, table, rng.choice((4, 10, 16))) if rng.random() < 0.93 else ()
+    rows = draw_rows(rng, table, rng.choice((6, 10, 16))) if rng.random() < 0.93 else ()
     return Table(name, columns, rows, partition, table.change_feed, table.deletion_vectors, mapped)
