@@ -20,7 +20,7 @@ def draw_regime(rng: Random) -> str:
     name = drawn(str(rng.random()))
     if rng.random() < 0.75:
         return name
-    share = rng.choice((0.1, 0.5, 1.0))
+    share = rng.choice((0.1, 0.1, 0.1, 0.5, 1.0))
     some = [switch for switch in sorted(OPTIMISATIONS) if rng.random() < share]
     return name + WITHOUT + ", ".join(some) if some else name
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
@@ -111,12 +112,15 @@ class Outcome:
 
 def draw_case(seed: int, number: int, *, views: int = 6, rounds: int = 6, regime: str | None = None) -> Case:
     """Draw a case; the same for the same seed and number."""
-    rng = Random(f"{seed}/{number}")
-    tables = tuple(draw_table(rng, name) for name in ("a", "b", "c")[: rng.choice((2, 3, 3))])
-    changes = draw_rounds(rng, tables, rounds)
-    names = [regime or draw_regime(rng) for _ in range(2)]
-    queries = Queries(rng, tables)
-    return Case(tables, tuple(View(queries.draw(), rng.choice(names)) for _ in range(views)), changes)
+    of_tables, of_changes, of_views = (Random(f"{seed}/{number}/{part}") for part in ("tables", "changes", "views"))
+    tables = tuple(draw_table(of_tables, name) for name in ("a", "b", "c")[: of_tables.choice((2, 3, 3))])
+    names = [regime or draw_regime(of_views) for _ in range(2)]
+    queries = Queries(of_views, tables)
+    drawn = tuple(View(queries.draw(), of_views.choice(names)) for _ in range(views))
+    return Case(tables, drawn, draw_rounds(of_changes, tables, rounds))
+
+
+_numbers: Final = count(1)
 
 
 class Bench:
@@ -125,13 +129,11 @@ class Bench:
     def __init__(self, spark: SparkSession) -> None:
         """Make two sessions beside a session: one for the engine, one that has nothing of it."""
         self.spark, self.plain = _quick(spark.newSession()), _quick(spark.newSession())
-        self._schemas = 0
 
     @contextmanager
     def database(self, tables: tuple[Table, ...]) -> Iterator[Database]:
         """Make tables in a schema of their own, which is the current one until they are thrown away."""
-        self._schemas += 1
-        schema = f"fuzz{self._schemas}"
+        schema = f"fuzz{next(_numbers)}"
         self.spark.sql(f"CREATE SCHEMA {schema}")
         self.spark.sql(f"USE {schema}")
         database = Database(self.spark, self.plain, schema, tables)
