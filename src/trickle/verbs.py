@@ -68,7 +68,8 @@ def _told(error: Exception, where: str) -> TrickleError | None:
     if isinstance(error, PySparkException):
         return _failed(str(error.getCondition() or "SPARK_ERROR"), where, str(error))
     if isinstance(error, Py4JJavaError):
-        return _failed(_java_code(error), where, str(error.java_exception.toString()))
+        thrown = error.java_exception
+        return _failed(_java_code(error), where, str(thrown.getMessage() or thrown.toString()))
     if isinstance(error, Py4JError):
         return _failed("SPARK_ERROR", where, str(error))
     if isinstance(error, OSError | pa.ArrowException | pl.exceptions.PolarsError | DeltaError):

@@ -41,7 +41,7 @@ def test_objects_that_no_plan_is_made_of_are_refused(spark, store):
         (jvm.cls("java.lang.RuntimeException")("x"), "java.lang.RuntimeException"),
         (jvm.cls("java.lang.Class").forName("java.lang.Runtime"), ""),
         (parser.parsePlan("DROP TABLE src"), "DropTable"),
-        (parser.parsePlan("DELETE FROM src"), "DeleteFromTable"),
+        (parser.parsePlan("USE default"), "SetCatalogAndNamespace"),
     ):
         with pytest.raises(DefinitionError) as error:
             thaw(jvm, serial(jvm, hostile), spark.version)
@@ -51,7 +51,16 @@ def test_objects_that_no_plan_is_made_of_are_refused(spark, store):
         with pytest.raises(DefinitionError) as error:
             thaw(jvm, garbled, spark.version)
         assert error.value.code == "UNREADABLE_PLAN", garbled
-    assert spark.table("src").count() == 2
+    assert spark.catalog.tableExists("store.src")
+
+
+def test_a_plan_with_a_projection_of_no_columns_is_read_again(spark, store):
+    store.create("constant", spark.sql("SELECT a, b FROM src UNION SELECT 7, 'seven'"), mode="differential")
+    spark.sql("INSERT INTO src VALUES (3,'z')")
+    again = Trickle(spark)
+    assert again.refresh("constant").mode == "differential"
+    assert again.verify("constant")
+    store.drop("constant")
 
 
 def test_a_hostile_property_ends_in_a_named_error(spark, store):

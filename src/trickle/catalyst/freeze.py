@@ -108,10 +108,12 @@ def _without_groups(jvm: Jvm, node: Any, inputs: list[Any]) -> Any:
 
 def _with_groups(jvm: Jvm, node: Any, inputs: list[Any]) -> Any:
     """Undo ``_without_groups``."""
-    mark = str(node.projectList().head().name()).split() if jvm.name(node) == "Project" else []
+    # A projection may have no columns: one below a count, or in a recursion.
+    named = node.projectList() if jvm.name(node) == "Project" else jvm.nil
+    mark = str(named.head().name()).split() if named.size() else []
     if mark[:1] != [_GROUPS]:
         return node.withNewChildren(jvm.seq(inputs))
-    called, *output = items(node.projectList())
+    called, *output = items(named)
     function, widths = called.child(), list(map(int, mark[2:]))
     groups = list(items(inputs[0].children()))
     if len(groups) == 1:

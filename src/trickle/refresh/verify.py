@@ -42,22 +42,29 @@ def verify_table(
     Sums of floating-point numbers depend on the order they are added in; rows that differ only there, by no more than a
     part in a billion, count as equal. The keys declared of the sources are audited too.
     """
-    from pyspark.sql import functions as F
-
     # Others may refresh the table and write to its sources meanwhile: both sides are those of this record.
     state = target.state()
     record = read_record(target.name, state)
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
     actual = target.frame(state.version)
-    expected = None
-    if as_spark is not None and prepared.has_one_answer and _is_newest(prepared, record):
-        expected = as_spark()  # reads the versions of now
-    if expected is None or not _is_newest(prepared, record):
-        expected = whole_rows(jvm, prepared, record.frontier)
-    expected = expected.toDF(*prepared.names)
     broken = tuple(broken_keys(prepared.sources, record.frontier))
-    columns = [quote(n) for n in prepared.names]
+    report = None
+    if as_spark is not None and prepared.has_one_answer and _is_newest(prepared, record):
+        report = _compared(target.name, as_spark().toDF(*prepared.names), actual, options)
+    if report is None or not _is_newest(prepared, record):
+        # Spark reads the versions there are when it runs the query: those of this record, unless others came meanwhile.
+        report = _compared(
+            target.name, whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names), actual, options
+        )
+    return replace(report, ok=report.ok and not broken, broken_keys=broken)
+
+
+def _compared(name: str, expected: DataFrame, actual: DataFrame, options: Options) -> VerifyReport:
+    """Compare rows, with multiplicities."""
+    from pyspark.sql import functions as F
+
+    columns = [quote(n) for n in expected.columns]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
         actual.select(*columns, F.lit(-1).alias("__weight"))
     )
@@ -68,10 +75,9 @@ def verify_table(
         F.sum("__rows"), F.sum(F.greatest("__weight", F.lit(0))), F.sum(F.greatest(-F.col("__weight"), F.lit(0)))
     ).first()
     rows, missing, extra = (int(v or 0) for v in (totals or (0, 0, 0)))
-    report = VerifyReport(target.name, ok=True, rows=rows, missing=0, extra=0)
-    if missing or extra:
-        report = _differences(target.name, counted, rows, missing, extra, options.verify_rows)
-    return replace(report, ok=report.ok and not broken, broken_keys=broken)
+    if not missing and not extra:
+        return VerifyReport(name, ok=True, rows=rows, missing=0, extra=0)
+    return _differences(name, counted, rows, missing, extra, options.verify_rows)
 
 
 def _is_newest(prepared: Prepared, record: RefreshRecord) -> bool:

@@ -126,12 +126,13 @@ class Catalog:
         Of a table whose log cannot be read, the error is given: it may be a stream table.
         """
         for database in self.spark.catalog.listDatabases():
-            for table in self.spark.catalog.listTables(quote(database.name)):
-                if table.isTemporary or table.tableType == "VIEW":
+            # The catalog's own listing opens every table, and fails with the first that it cannot open.
+            for table in self.spark.sql(f"SHOW TABLES IN {quote(database.name)}").collect():
+                if table["isTemporary"]:
                     continue
-                name = ".".join(map(shown_part, ((table.namespace or [database.name])[-1], table.name)))
+                name = f"{database.name}.{table['tableName']}"
                 try:
-                    name = self.qualify(((table.namespace or [database.name])[-1], table.name))
+                    name = self.qualify((database.name, table["tableName"]))
                     location = self.location(name)
                     marks = None if location is None else self.marks(location)
                 except Exception as error:
