@@ -147,7 +147,7 @@ class Trickle:
         self.spark = spark
         self.options = options
         self.disable = options.disable
-        self.stored_plans = stored_plans
+        self.stored_plans = stored_plans and options.stored_plans
         self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
         self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"

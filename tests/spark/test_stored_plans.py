@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from trickle import DefinitionError, Trickle
+from trickle import DefinitionError, Options, Trickle
 from trickle.catalyst.freeze import thaw
 from trickle.catalyst.jvm import Jvm
 
@@ -84,8 +84,11 @@ def test_stored_plans_can_be_refused_altogether(spark, store):
     careful = Trickle(spark, stored_plans=False)
     spark.sql("DECLARE OR REPLACE VARIABLE least INT DEFAULT 1")
 
+    by_options = Trickle(spark, options=Options(stored_plans=False))
+
     for door in (
         lambda: careful.refresh("loud"),
+        lambda: by_options.refresh("loud"),
         lambda: careful.verify("loud"),
         lambda: careful.create("louder", frame),
         lambda: careful.create("louder", "SELECT a FROM src WHERE a > least"),

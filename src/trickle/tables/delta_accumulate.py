@@ -42,20 +42,19 @@ def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], 
     names = delta.columns
     places = [names.index(key) for key in keys]
     values = [place for place in range(len(names)) if place not in places]
-    old = stored.toDF(*(f"t{place}" for place in range(len(names)))).withColumn("__there", fn.lit(True))
+    old = stored.toDF(*(f"t{place}" for place in range(len(names))))
     new = delta.toDF(*(f"c{place}" for place in range(len(names))))
     new = new.where(_any(fn.col(f"c{place}") != 0 for place in values))
-    joined = new.join(old, all_equal(len(names), places), "left")
+    held = old.join(new, all_equal(len(names), places), "left_semi").toDF(*new.columns)
 
     def total(place: int) -> Column:
-        came = fn.col(f"c{place}")
-        if place in places:
-            return came
+        # By the aggregate: `+` of two decimals of 38 digits drops digits after the point to make room before it.
         # NULL is a sum that does not fit, whether the session raises on overflow or not.
-        added = fn.try_add(came, fn.col(f"t{place}")).try_cast(delta.schema.fields[place].dataType)
-        return fn.when(fn.col("__there"), added).otherwise(came)
+        return fn.try_sum(f"c{place}").try_cast(delta.schema.fields[place].dataType).alias(f"c{place}")
 
-    sums = joined.select(*(total(place).alias(f"s{place}") for place in range(len(names)))).persist(CACHE)
+    grouped = new.union(held).groupBy(*(f"c{place}" for place in places))
+    sums = grouped.agg(fn.count(fn.lit(1)).alias("__rows"), *(total(place) for place in values)).where("__rows > 0")
+    sums = sums.select(*(fn.col(f"c{place}").alias(f"s{place}") for place in range(len(names)))).persist(CACHE)
     at = f"s{names.index(count)}"
     over = _any(fn.col(f"s{place}").isNull() for place in values)
     row = sums.agg(fn.count(fn.lit(1)), fn.min(at), fn.max(over)).first()
