@@ -207,6 +207,8 @@ class Expressions:
                 (
                     ("({0} AND {1})", "AND"),
                     ("({0} OR {1})", "OR"),
+                    ("({0} OR {1})", "OR"),
+                    ("(NOT ({0} AND {1}))", "NOT AND"),
                     ("(NOT ({0} AND {1}))", "NOT AND"),
                     ("(NOT ({0} OR {1}))", "NOT OR"),
                 )
@@ -223,7 +225,10 @@ class Expressions:
         if not own:
             return Expr("boolean", "true")
         column = rng.choice(own)
-        other = self.draw(columns, column.type, min(depth, 1)) if rng.random() < 0.4 else self.literal(column.type)
+        other = self.literal(column.type)
+        if rng.random() < 0.4:
+            # Compared with itself a column tells nothing.
+            other = self.draw([c for c in columns if c != column], column.type, min(depth, 1))
         kind = rng.random()
         if kind < 0.3:
             return Expr("boolean", "({0} IS NOT NULL)" if rng.random() < 0.8 else "({0} IS NULL)", (column,), "IS NULL")

@@ -100,11 +100,11 @@ class Parts:
         if not pairs:
             a, b = (self.expressions.draw(side, "int", 2) for side in (left, right))
         else:
-            a, b = self.rng.choice(ints if ints and self.rng.random() < 0.6 else pairs)
+            a, b = self.rng.choice(ints if ints and self.rng.random() < 0.75 else pairs)
         operator = self.rng.choices(("=", "<=>", "<", ">="), weights=(8, 1, 0.5, 0.5))[0]
         construct = {"=": "met by equality", "<=>": "met null-safe"}.get(operator, "met by range")
         meet = Expr("boolean", f"({{0}} {operator} {{1}})", (a, b), construct)
-        if len(pairs) > 1 and self.rng.random() < 0.2:
+        if len(pairs) > 1 and self.rng.random() < 0.1:
             meet = Expr("boolean", "({0} AND {1} = {2})", (meet, *self.rng.choice(pairs)), "met by two")
         return meet
 

@@ -80,7 +80,7 @@ class Queries(Parts):
     def filter(self, depth: int) -> Relation:
         """Keep rows by a condition, with subqueries in it."""
         inner = self.relation(depth)
-        condition = self.expressions.condition(inner.columns, 2, self._test_by_subquery(depth))
+        condition = self.expressions.condition(inner.columns, self.rng.choice((1, 1, 2)), self._test_by_subquery(depth))
         return Relation("SELECT {items} FROM ({0}) WHERE {1}", self._same(inner), (inner, condition), "filter")
 
     def project(self, depth: int) -> Relation:
@@ -261,7 +261,7 @@ class Queries(Parts):
         left, right = self.relation(depth), self.relation(depth - 1)
         kind = self.rng.choice(("JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"))  # fmt: skip  # noqa: E501
         on = self._meeting(left.columns, right.columns)
-        if self.rng.random() < 0.3:
+        if self.rng.random() < 0.2:
             extra = self.expressions.condition((*left.columns, *right.columns), 1)
             on = Expr("boolean", "({0} AND {1})", (on, extra))
         both = () if "SEMI" in kind or "ANTI" in kind else right.columns
@@ -303,6 +303,10 @@ class Queries(Parts):
         left = self.relation(depth) if kind == "UNION ALL" else self.solid(depth)
         right = self.relation(depth - 1) if kind == "UNION ALL" else self.solid(depth - 1)
         wanted = self._pick(left.columns)[:4]
+        if kind.startswith("INTERSECT"):
+            # Rows of many columns hardly ever meet.
+            shared = [c for c in left.columns if c.type in {other.type for other in right.columns}]
+            wanted = self._pick(shared or left.columns)[:2]
         sides = [Relation("SELECT {items} FROM ({0})", wanted, (left,))]
         items = []
         for item in wanted:
