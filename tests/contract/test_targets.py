@@ -137,6 +137,16 @@ def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: Spa
     assert tables.rows(target) == {}
 
 
+def test_sums_of_long_decimals_keep_every_digit(tables: Implementation, spark: SparkSession) -> None:
+    schema = "k string, n bigint, total decimal(38,10)"
+    target = tables.target(schema, [("a", 1, Decimal("158.3333333333"))])
+
+    delta = local_frame(spark, [("a", 1, Decimal("-0.0000000002"))], schema)
+    target.accumulate(delta, ["k"], "sum", target.state(), "n")
+
+    assert tables.rows(target) == {row_key(("a", 2, Decimal("158.3333333331"))): 1}
+
+
 def test_sums_are_added_by_key(tables: Implementation, spark: SparkSession) -> None:
     schema = "k string, d double, n bigint, total decimal(38,2)"
     zero, nan = -0.0, float("nan")

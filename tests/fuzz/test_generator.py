@@ -69,7 +69,7 @@ def test_a_case_shrinks_to_what_makes_it_fail():
         has_rows = any(change.rows for round_ in case.rounds for change in round_)
         return Failure(case, "wrong", "") if "INTERSECT (" in case.views[0].sql and has_rows else None
 
-    small = shrink(Failure(case, "wrong", ""), check, seconds=20).case
+    small = shrink(Failure(case, "wrong", ""), check, seconds=120).case
 
     assert len(small.views[0].sql) < 250
     assert [len(round_) for round_ in small.rounds] == [1]

@@ -145,6 +145,7 @@ def test_declared_keys_change_nothing(database, trickle):
     assert all(trickle.verify(name) for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(4))
 def test_optimisations_off_alone_and_all(bench, database, at):
     """Each optimisation is switched off for one query of each four, and all of them together for every query."""

@@ -10,7 +10,7 @@ from trickle.testing.fuzz.run import draw_case
 SEED = 2026
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 8))])
 def test_random_queries_stay_equal_to_plain_spark(bench, number):
     outcome = bench.run(draw_case(SEED, number, views=4, rounds=3))
 
