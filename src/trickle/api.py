@@ -218,8 +218,9 @@ class Trickle:
         """
         _check_versions(at)
         # A second thread waits, and mostly finds nothing to do: to work side by side with the first would be in vain.
-        with self._lock(name):
-            table = self._get(name)
+        full_name = self._qualified(name)
+        with self._lock(full_name):
+            table = self._get(full_name)
             if table.prepared.is_time_dependent:
                 analysed = self._analyse(table.definition, table.session)
                 table.prepared = self._prepare(table.definition, table.session, analysed)
@@ -256,13 +257,13 @@ class Trickle:
     @verb
     def explain(self, name: str) -> str:
         """Show the operator tree, the law used at each node, and the change plan when every source changed."""
-        table = self._get(name)
+        table = self._get(self._qualified(name))
         return explain_text(table.target.name, table.definition.mode, table.prepared)
 
     @verb
     def verify(self, name: str) -> VerifyReport:
         """Compare a stream table, row for row with multiplicities, with its query at the same source versions."""
-        table = self._get(name)
+        table = self._get(self._qualified(name))
         as_spark = None
         if table.definition.query is not None:
             as_spark = lambda: self._jvm.frame(self._analyse(table.definition, table.session))  # noqa: E731
@@ -321,7 +322,7 @@ class Trickle:
     @verb
     def table(self, name: str) -> StreamTable:
         """Give the handle of a stream table."""
-        full_name, _, text = self._find(name)
+        full_name, _, text = self._find(self._qualified(name))
         return StreamTable(full_name, read_definition(full_name, text), self)
 
     @verb
@@ -333,7 +334,7 @@ class Trickle:
         Raises:
             UnknownTableError: There is no such table, or it carries no definition.
         """
-        full_name, location, text = self._find(name, copies=True)
+        full_name, location, text = self._find(self._qualified(name), copies=True)
         definition = read_definition(full_name, text)
         marks = self._catalog.marks(location)
         if marks is not None and marks.is_copy:
@@ -343,8 +344,9 @@ class Trickle:
     @verb
     def drop(self, name: str) -> None:
         """Drop a stream table and its data."""
-        with self._lock(name):
-            full_name, _, _ = self._find(name)
+        full_name = self._qualified(name)
+        with self._lock(full_name):
+            self._find(full_name)
             self._catalog.drop(full_name)
             self._open.pop(full_name, None)
 
@@ -353,14 +355,17 @@ class Trickle:
     def _sync(self) -> None:
         warehouse.sync(self.spark)
 
-    def _lock(self, name: str, purpose: str = "refresh") -> RLock:
-        """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
-        return self._locks.setdefault((purpose, self._catalog.qualify(split_name(name))), RLock())
+    def _qualified(self, name: str) -> str:
+        """Give a name with its schema; each question to the catalog takes as long as a look at a log."""
+        return self._catalog.qualify(split_name(name))
 
-    def _find(self, name: str, *, copies: bool = False) -> tuple[str, str, str]:
+    def _lock(self, full_name: str, purpose: str = "refresh") -> RLock:
+        """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
+        return self._locks.setdefault((purpose, full_name), RLock())
+
+    def _find(self, full_name: str, *, copies: bool = False) -> tuple[str, str, str]:
         """Give a stream table's full name, its place and the definition as it is stored."""
         self._sync()
-        full_name = self._catalog.qualify(split_name(name))
         location = self._catalog.location(full_name)
         marks = self._catalog.marks(location) if location else None
         if location is None or marks is None:
@@ -375,9 +380,9 @@ class Trickle:
             raise UnknownTableError("COPY_OF_STREAM_TABLE", text, hint=hint)
         return full_name, location, marks.definition
 
-    def _get(self, name: str) -> _Open:
-        with self._lock(name, "compile"):  # others may ask about it while it is refreshed
-            return self._opened(*self._find(name))
+    def _get(self, full_name: str) -> _Open:
+        with self._lock(full_name, "compile"):  # others may ask about it while it is refreshed
+            return self._opened(*self._find(full_name))
 
     def _opened(self, full_name: str, location: str, text: str) -> _Open:
         """Give what is kept of a stream table, compiled anew if it is not what it was."""
@@ -491,7 +496,7 @@ class Trickle:
 
     @verb
     def _frontier(self, name: str) -> Mapping[str, int]:
-        table = self._get(name)
+        table = self._get(self._qualified(name))
         record = read_record(table.target.name, table.target.state())
         return {n: s.version for n, s in record.frontier.items() if not is_stage(n)} if record else {}
 

@@ -93,8 +93,9 @@ class Catalog:
             catalog = session.sessionState().catalog()
             if not catalog.databaseExists(parts[0]) or not catalog.tableExists(wanted):
                 return None
-            place = catalog.getTableMetadata(wanted).storage().locationUri()
-            return str(place.get().toString()) if place.isDefined() else None  # a view has none
+            # As text, Some(…) or None: one call into the JVM instead of three.
+            place = str(catalog.getTableMetadata(wanted).storage().locationUri().toString())
+            return None if place == "None" else place.removeprefix("Some(").removesuffix(")")  # a view has none
         if not self.is_there(name):
             return None
         row = self.spark.sql(f"DESCRIBE DETAIL {sql_name(name)}").select("location").first()
