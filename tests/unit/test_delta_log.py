@@ -16,8 +16,9 @@ from pyspark.errors import PySparkException
 from trickle.errors import SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.refresh.run import Refresh
+from trickle.tables.delta_actions import parse_commit
 from trickle.tables.delta_files import FileList
-from trickle.tables.delta_log import DeltaLogFiles, parse_commit
+from trickle.tables.delta_log import DeltaLogFiles
 from trickle.tables.driver_commit import commit_lines, put_commit, sweep_drafts
 
 METADATA = {"metaData": {"id": "one", "schemaString": '{"type":"struct","fields":[]}', "configuration": {}}}

@@ -22,7 +22,7 @@ from trickle.tables.contract import WEIGHT
 from trickle.tables.driver_read import net
 
 if TYPE_CHECKING:
-    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_actions import FileAction
 
 ChangeOf = Callable[[int, int, Sequence[str], int], "pa.Table | None"]
 """Gives the change between two versions, its weights the last column; None if it has more rows than a bound, or is not

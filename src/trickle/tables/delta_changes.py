@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from trickle.tables.delta_log import Commit, FileAction
+    from trickle.tables.delta_actions import Commit, FileAction
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from trickle.errors import ConflictError
-from trickle.tables.delta_log import FileAction, local_path, parse_commit
+from trickle.tables.delta_actions import FileAction, parse_commit
+from trickle.tables.delta_log import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

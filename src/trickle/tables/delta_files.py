@@ -15,7 +15,8 @@ from trickle.model.reason import HISTORY_EXPIRED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trickle.tables.delta_log import DeltaLogFiles, FileAction
+    from trickle.tables.delta_actions import FileAction
+    from trickle.tables.delta_log import DeltaLogFiles
 
 
 class FileList:

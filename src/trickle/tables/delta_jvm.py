@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_actions import FileAction
 
 Jvm = Any
 """A reference to a JVM object; py4j knows no types."""

@@ -17,10 +17,11 @@ from trickle.model.reason import (
 )
 from trickle.model.recent import Recent
 from trickle.tables.contract import WEIGHT, ColumnFact, Span
+from trickle.tables.delta_actions import Commit, FileAction
 from trickle.tables.delta_changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta_jvm import DeltaHandle
 from trickle.tables.delta_keys import declared_keys
-from trickle.tables.delta_log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL, Commit, DeltaLogFiles, FileAction
+from trickle.tables.delta_log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL, DeltaLogFiles
 from trickle.tables.delta_schema import column_facts, first_difference
 from trickle.tables.delta_snapshot import PlainFiles
 from trickle.tables.driver_fit import NeedsSparkError

@@ -9,11 +9,8 @@ ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -25,6 +22,7 @@ from pyspark.errors import PySparkException
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
+from trickle.tables.delta_actions import Commit, MalformedCommitError, parse_commit
 from trickle.tables.driver_fit import unknown_reading
 
 if TYPE_CHECKING:
@@ -35,170 +33,6 @@ if TYPE_CHECKING:
 UNREADABLE_LOG: Final = "UNREADABLE_LOG"
 UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
 _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
-
-
-class MalformedCommitError(Exception):
-    """A log file holds something else than one action a line; the text says where."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileAction:
-    """A data or change file that a commit names.
-
-    Attributes:
-        action: ``add``, ``remove`` or ``cdc``.
-        body: The action's JSON object as the log has it.
-        vector: What tells this file's deletion vector from another of the same file, empty if it has none.
-    """
-
-    action: str
-    body: Mapping[str, Any] = field(compare=False, hash=False)
-    path: str
-    vector: str
-    size: int
-    records: int | None
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Name the rows: a file and the rows that are masked in it."""
-        return self.path, self.vector
-
-    @property
-    def masked(self) -> int:
-        """Count the rows that the deletion vector masks."""
-        vector = self.body.get("deletionVector")
-        return int(vector["cardinality"]) if vector else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One version of a Delta table, as its log tells it.
-
-    Attributes:
-        digest: Of the file's lines, the same however they were read.
-    """
-
-    version: int
-    adds: tuple[FileAction, ...]
-    removes: tuple[FileAction, ...]
-    feed: tuple[FileAction, ...]
-    metadata: Mapping[str, Any] | None
-    info: Mapping[str, Any]
-    transactions: Mapping[str, int]
-    changes_data: bool
-    protocol: Mapping[str, Any] | None = None
-    digest: str = ""
-
-    @property
-    def operation(self) -> str:
-        """Give the name of what was done, as ``DESCRIBE HISTORY`` shows it."""
-        return str(self.info.get("operation", "UNKNOWN"))
-
-
-def parse_commit(version: int, text: str) -> Commit:
-    """Read the lines of one log file.
-
-    ``changes_data`` is false for compaction: its adds and removes all say ``dataChange: false``.
-
-    Lines end at newlines and nowhere else: texts in statistics may hold U+2028, U+0085 and the like as they are.
-
-    Raises:
-        MalformedCommitError: It is empty, or a line is not one action of the format.
-    """
-    files: dict[str, list[FileAction]] = {"add": [], "remove": [], "cdc": []}
-    metadata: Mapping[str, Any] | None = None
-    protocol: Mapping[str, Any] | None = None
-    info: Mapping[str, Any] = {}
-    transactions: dict[str, int] = {}
-    changes_data = False
-    lines = [line for part in text.split("\n") if (line := part.removesuffix("\r")).strip()]
-    if not lines:
-        message = "it is empty"
-        raise MalformedCommitError(message)
-    for number, line in enumerate(lines, 1):
-        try:
-            kind, body = _action(line)
-            if kind in files:
-                files[kind].append(_file_action(kind, body))
-                changes_data = changes_data or (kind != "cdc" and bool(body.get("dataChange", True)))
-            elif kind == "metaData":
-                metadata = _checked_metadata(body)
-            elif kind == "protocol":
-                protocol = {**body, **{name: int(body[name]) for name in ("minReaderVersion", "minWriterVersion")}}
-            elif kind == "commitInfo":
-                info = body
-            elif kind == "txn":
-                transactions[str(body["appId"])] = int(body["version"])
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
-            what = f"has no {error}" if isinstance(error, KeyError) else f"is not an action: {error}"
-            message = f"line {number} {what}"
-            raise MalformedCommitError(message) from error
-    return Commit(
-        version=version,
-        adds=tuple(files["add"]),
-        removes=tuple(files["remove"]),
-        feed=tuple(files["cdc"]),
-        metadata=metadata,
-        info=info,
-        transactions=transactions,
-        changes_data=changes_data,
-        protocol=protocol,
-        digest=blake2b("\n".join(lines).encode(), digest_size=8).hexdigest(),
-    )
-
-
-def _action(line: str) -> tuple[str, Mapping[str, Any]]:
-    """Give the one action of a line; some writers name the others too, as null."""
-    read = json.loads(line)
-    if not isinstance(read, dict):
-        message = f"a {type(read).__name__}"
-        raise TypeError(message)
-    found = [(kind, body) for kind, body in read.items() if body is not None]
-    if len(found) != 1:
-        message = f"{len(found)} in one line" if found else "nothing in it"
-        raise ValueError(message)
-    ((kind, body),) = found
-    if not isinstance(body, dict):
-        message = f"{kind} is a {type(body).__name__}"
-        raise TypeError(message)
-    return kind, body
-
-
-def _checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a ``metaData`` action that has what everyone takes for granted."""
-    fields = json.loads(body["schemaString"])["fields"]
-    if not isinstance(fields, list) or not all(isinstance(field["name"], str) and "type" in field for field in fields):
-        message = "its schema has no fields"
-        raise TypeError(message)
-    return {**body, "id": str(body["id"]), "configuration": dict(body.get("configuration") or {})}
-
-
-def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
-    vector = body.get("deletionVector")
-    stats = _statistics(body.get("stats"))
-    if stats is None and body.get("stats"):
-        body = {name: value for name, value in body.items() if name != "stats"}
-    records = (stats or {}).get("numRecords")
-    if not isinstance(body["path"], str):
-        message = f"path is a {type(body['path']).__name__}"
-        raise TypeError(message)
-    return FileAction(
-        action=kind,
-        body=body,
-        path=body["path"],
-        vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else "",
-        size=int(body.get("size") or 0),
-        records=records if isinstance(records, int) else None,
-    )
-
-
-def _statistics(text: object) -> Mapping[str, Any] | None:
-    """Read a file's statistics; without them, and with such as cannot be read, the rows are the same."""
-    try:
-        stats = json.loads(text) if isinstance(text, str) and text else None
-    except (ValueError, RecursionError):
-        return None
-    return stats if isinstance(stats, dict) else None
 
 
 def local_path(location: str) -> Path | None:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from trickle.tables.delta_actions import FileAction
     from trickle.tables.delta_commit import Transaction
     from trickle.tables.delta_find import Found
     from trickle.tables.delta_jvm import Jvm
-    from trickle.tables.delta_log import FileAction
 
 
 class Addressed:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.carried import ChangeOf
-    from trickle.tables.delta_log import DeltaLogFiles, FileAction
+    from trickle.tables.delta_actions import FileAction
+    from trickle.tables.delta_log import DeltaLogFiles
     from trickle.tables.kept_columns import KeptColumns
 
 

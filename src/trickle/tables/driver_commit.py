@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_actions import FileAction
     from trickle.tables.driver_write import Action
 
 

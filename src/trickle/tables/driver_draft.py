@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from trickle.tables.arrow_edit import Edit
     from trickle.tables.contract import Given, Record, TargetState
-    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_actions import FileAction
     from trickle.tables.delta_target import DeltaTarget
     from trickle.tables.driver_write import Action
 

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trickle.tables.contract import Span
+    from trickle.tables.delta_actions import FileAction
     from trickle.tables.delta_changes import ReadingPlan
-    from trickle.tables.delta_log import DeltaLogFiles, FileAction
+    from trickle.tables.delta_log import DeltaLogFiles
 
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 

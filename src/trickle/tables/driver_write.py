@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from trickle.tables.delta_log import FileAction
+    from trickle.tables.delta_actions import FileAction
 
     Action = Mapping[str, Mapping[str, Any]]
 
