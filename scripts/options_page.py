@@ -10,6 +10,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from pages import publish
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "options.md"
 
 HEAD = """# Options
@@ -68,14 +70,5 @@ def _shown(value: object) -> str:
     return str(value)
 
 
-def main() -> int:
-    """Write the page, or compare it."""
-    text = page()
-    if "--check" in sys.argv:
-        return 0 if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text else 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(publish(PAGE, page()))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pages import publish
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "sql-support.md"
 sys.path.insert(0, str(ROOT))
@@ -58,14 +60,5 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def main() -> int:
-    """Write the page, or compare it."""
-    text = page()
-    if "--check" in sys.argv:
-        return 0 if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text else 1
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(publish(PAGE, page()))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
-from trickle.compile.program import SELF
 from trickle.compile.stages import is_stage
 from trickle.errors import ConflictError, NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
@@ -23,15 +22,13 @@ from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
 from trickle.refresh.declared import Declared
 from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
-from trickle.refresh.prepare import partners_in
+from trickle.refresh.inputs import Inputs
 from trickle.refresh.record import UNREADABLE_RECORD, known_costs, new_record, read_record
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.rules.derive import net
-from trickle.tables.arrow_rows import with_keys
 from trickle.tables.contract import TooManyRowsError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.expr import Column
@@ -258,8 +255,8 @@ class Refresh:
         return name, Refresh(self.jvm, unit, target, self.mode, options=self.options, watch=self.watch)
 
     def _rows_of_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> Callable[[], DataFrame]:
-        evaluation = Evaluation(self.jvm, self._snapshots(goal, goal), {}, options=self.options)
-        return partial(evaluation.frame, program.plan)
+        inputs = Inputs(self.sources, self.target, goal, goal)
+        return partial(Evaluation(self.jvm, inputs.snapshot, {}, options=self.options).frame, program.plan)
 
     def _run_stage(
         self, program: Program, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool
@@ -463,12 +460,13 @@ class Refresh:
         if self.prepared.obstacles:
             return Rows(self.jvm.frame(self.prepared.analysed))
         program = self.prepared.program
-        evaluation = Evaluation(self.jvm, self._snapshots(goal, goal), {}, options=self.options)
+        inputs = Inputs(self.sources, self.target, goal, goal)
+        evaluation = Evaluation(self.jvm, inputs.snapshot, {}, options=self.options)
         if not goal.keys() >= program.used.keys():
             return Rows(evaluation.frame(program.whole))
         if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
             # What stands on small stages alone needs no Spark job.
-            here = replace(evaluation, find=partial(self._find, goal, goal), at_hand=True).computed_here(program.plan)
+            here = replace(evaluation, find=inputs.find, at_hand=True).computed_here(program.plan)
             if here is not None:
                 return here
         frame = evaluation.frame(program.plan)
@@ -492,6 +490,7 @@ class Refresh:
     ) -> RefreshReport:
         program = self.prepared.program
         new = new_record("differential", None, goal, self.prepared)
+        inputs = Inputs(self.sources, self.target, record.frontier, goal)
         live = {n: s for n, s in spans.items() if s.kind != "none"}
         with self.watch.step("read changes"):
             used = program.used
@@ -500,11 +499,11 @@ class Refresh:
             local = None not in known and sum(r for r in known if r is not None) <= self.options.driver_change_rows
             evaluation = Evaluation(
                 self.jvm,
-                self._snapshots(record.frontier, goal),
+                inputs.snapshot,
                 {},
                 local=local,
                 ranges="key_ranges" not in program.disable,
-                find=None if "look_up" in program.disable else partial(self._find, record.frontier, goal),
+                find=None if "look_up" in program.disable else inputs.find,
                 at_hand="at_hand" not in program.disable,
                 options=self.options,
             )
@@ -522,7 +521,7 @@ class Refresh:
             applied = None
             if touched:
                 with self.watch.step("derive"):
-                    plan = program.derive(touched, partial(self._partners, goal))
+                    plan = program.derive(touched, inputs.partners)
                 change = Application(evaluation, self.prepared, self.target, self.watch)
                 applied = change.apply(plan, self._telling(new, None), state)
             if applied is None:
@@ -548,37 +547,6 @@ class Refresh:
         rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
         return rows
-
-    def _snapshots(
-        self, old: Mapping[str, SourceVersion], new: Mapping[str, SourceVersion]
-    ) -> Callable[[Scan], DataFrame]:
-        def snapshot(scan: Scan) -> DataFrame:
-            if scan.source == SELF:
-                return self.target.frame().toDF(*(c.name for c in scan.base))
-            at = old if scan.at == "old" else new
-            source = self.sources[scan.source]
-            return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
-
-        return snapshot
-
-    def _find(
-        self,
-        old: Mapping[str, SourceVersion],
-        new: Mapping[str, SourceVersion],
-        scan: Scan,
-        keys: Mapping[str, pa.Array],
-    ) -> pa.Table | None:
-        """Find a source's rows by keys; None if they are to be read from its snapshot."""
-        if scan.source == SELF:
-            rows = self.target.small_rows(to_search=bool(keys))
-            rows = None if rows is None else rows.rename_columns([c.name for c in scan.base])
-            return rows if rows is None or not keys else with_keys(rows, keys)
-        version = (old if scan.at == "old" else new)[scan.source].version
-        return self.sources[scan.source].find(version, tuple(c.name for c in scan.base), keys)
-
-    def _partners(self, goal: Mapping[str, SourceVersion], name: str, column: str) -> float:
-        """Give how many rows of a source have one value of a column, as far as its log tells."""
-        return 1.0 if name == SELF else partners_in(self.sources[name], goal[name].version, column)
 
     # -- telling
 
