@@ -14,8 +14,9 @@ from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
 from trickle.catalyst.jvm import Jvm
-from trickle.compile.stages import is_stage
-from trickle.declare import Columns, References, declare_keys
+from trickle.compile.state_tables import is_stage
+from trickle.engine.declare import Columns, References, declare_keys
+from trickle.engine.verbs import verb
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
 from trickle.model.definition import (
     DEFINITION_PROPERTY,
@@ -34,12 +35,11 @@ from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh, StageTooBigError
 from trickle.refresh.verify import verify_table
 from trickle.session import check_session
-from trickle.tables.catalog import Catalog
-from trickle.tables.delta_create import make_target
-from trickle.tables.delta_stages import DeltaStages
-from trickle.tables.delta_target import DeltaTarget
-from trickle.tables.kept_columns import KeptColumns
-from trickle.verbs import verb
+from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.delta.catalog import Catalog
+from trickle.tables.delta.create import make_target
+from trickle.tables.delta.state_tables import DeltaStages
+from trickle.tables.delta.target import DeltaTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

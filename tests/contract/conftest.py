@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.delta_create import create_target
-from trickle.tables.delta_lake import DeltaSource
-from trickle.tables.memory import MemorySource, MemoryTarget
-from trickle.tables.rows import local_frame, row_key
+from trickle.tables.arrow.local import local_frame, row_key
+from trickle.tables.delta.create import create_target
+from trickle.tables.delta.source import DeltaSource
+from trickle.testing.memory import MemorySource, MemoryTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

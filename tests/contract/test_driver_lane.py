@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable
 
 from trickle.errors import ConflictError, StateError
+from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
-from trickle.tables.delta_commit import Transaction
-from trickle.tables.delta_create import create_target, open_target
-from trickle.tables.delta_lake import DeltaSource
-from trickle.tables.delta_log import local_path
-from trickle.tables.rows import local_frame, row_key
+from trickle.tables.delta.commit import Transaction
+from trickle.tables.delta.create import create_target, open_target
+from trickle.tables.delta.log import local_path
+from trickle.tables.delta.source import DeltaSource
 
 from .conftest import bag, net, net_arrow
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from trickle.tables.delta_target import DeltaTarget
+    from trickle.tables.delta.target import DeltaTarget
 
 ALL = (
     "b boolean, i8 byte, i16 short, i32 int, i64 bigint, f float, d double, small decimal(9,2), mid decimal(18,4), "

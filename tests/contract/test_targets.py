@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from trickle.errors import ConflictError, StateError
 from trickle.model.reason import STATE_MISMATCH
+from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
-from trickle.tables.rows import local_frame, row_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,7 +24,7 @@ from trickle.errors import StateError, TrickleError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import DEFINITION_CHANGED
 from trickle.session import WAREHOUSE_CONF
-from trickle.tables.rows import arrow_table, as_schema, local_frame
+from trickle.tables.arrow.local import arrow_table, as_schema, local_frame
 from trickle.testing.lab import Lab
 
 from .rounds import Change, Round, apply, generate, in_pairs, initial_state

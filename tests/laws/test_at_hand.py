@@ -14,8 +14,8 @@ from trickle.algebra.plan import Empty, InnerJoin, Plan, Project, Shared, When
 from trickle.algebra.walk import transform
 from trickle.compile.program import compile_plan
 from trickle.compile.prune import prune
+from trickle.compute.driver.plans import AtHand
 from trickle.model.options import OPTIMISATIONS
-from trickle.refresh.at_hand import AtHand
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net
 from trickle.testing.evaluate import Bag, evaluate

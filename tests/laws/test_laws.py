@@ -32,19 +32,19 @@ from trickle.algebra.plan import (
     Union,
 )
 from trickle.algebra.walk import sources, transform, walk
-from trickle.compile.narrow import narrow_scans
+from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.program import SELF, ChangePlan, Program, compile_plan
 from trickle.compile.prune import prune
+from trickle.compute.key_propagation import Keys, Reach
+from trickle.compute.key_ranges import narrow
 from trickle.model.options import OPTIMISATIONS
-from trickle.refresh.key_ranges import narrow
-from trickle.refresh.reach import Keys, Reach
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.testing.evaluate import Bag, evaluate, plus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trickle.refresh.reach import KeysOf
+    from trickle.compute.key_propagation import KeysOf
 
 SOURCES = ("r", "s")
 VALUES = st.one_of(st.none(), st.integers(0, 2))

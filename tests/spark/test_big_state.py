@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trickle import Options, Trickle
-from trickle.tables import delta_target
+from trickle.tables.delta import target as delta_target
 from trickle.tables.contract import check_count
 
 

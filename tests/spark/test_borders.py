@@ -22,12 +22,12 @@ from pyspark.sql import functions as fn
 
 from trickle.algebra.expr import Column
 from trickle.catalyst.jvm import Jvm
-from trickle.refresh.at_hand import _is_carried, arrow_values, as_arrow
-from trickle.tables.arrow_spark import arrow_frame
-from trickle.tables.compact import Compact, restored
-from trickle.tables.delta_jvm import DeltaHandle
-from trickle.tables.driver_write import FileWriter
-from trickle.tables.rows import arrow_table, as_schema
+from trickle.compute.driver.plans import _is_carried, arrow_values, as_arrow
+from trickle.tables.arrow.local import arrow_table, as_schema
+from trickle.tables.arrow.spark import arrow_frame
+from trickle.tables.cache.encoding import Compact, restored
+from trickle.tables.delta.driver.write import FileWriter
+from trickle.tables.delta.jvm import DeltaHandle
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from trickle import SourceError, StateError, Trickle
 from trickle.refresh.run import Refresh
-from trickle.tables import delta_stages
+from trickle.tables.delta import state_tables as delta_stages
 
 TOTALS = "SELECT customer, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY customer"
 SCHEMA = pa.schema([("customer", pa.string()), ("amount", pa.int64())])

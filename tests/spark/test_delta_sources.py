@@ -15,12 +15,12 @@ import pytest
 from trickle.errors import DefinitionError, SourceError
 from trickle.model.options import Options
 from trickle.model.reason import HISTORY_EXPIRED, SOURCE_ALTERED, SOURCE_REPLACED, SOURCE_REWOUND
+from trickle.tables.arrow.local import local_frame, row_key
+from trickle.tables.cache.columns import KeptColumns
 from trickle.tables.contract import Span
-from trickle.tables.delta_changes import reading_plans
-from trickle.tables.delta_create import create_target
-from trickle.tables.delta_lake import DeltaSource
-from trickle.tables.kept_columns import KeptColumns
-from trickle.tables.rows import local_frame, row_key
+from trickle.tables.delta.changes import reading_plans
+from trickle.tables.delta.create import create_target
+from trickle.tables.delta.source import DeltaSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

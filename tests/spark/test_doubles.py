@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trickle import Trickle
-from trickle.refresh.evaluate import Evaluation
-from trickle.tables.rows import row_key
+from trickle.compute.evaluation import Evaluation
+from trickle.tables.arrow.local import row_key
 from trickle.testing.lab import Lab
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from trickle.algebra.expr import Opaque
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.simple import simple_form
-from trickle.refresh.driver_values import NotHereError, Values
+from trickle.compute.driver.values import NotHereError, Values
 
 ROWS = """
     SELECT * FROM VALUES

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from trickle import DefinitionError, Trickle
-from trickle.tables import delta_create
+from trickle.tables.delta import create as delta_create
 
 GOOD = ("123", "1e5", "`select`", "UPPER", "_led", "a" * 255)
 BAD = (

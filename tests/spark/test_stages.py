@@ -10,7 +10,7 @@ import pytest
 from trickle import StateError, Trickle
 from trickle.model.cost import Estimate
 from trickle.model.options import Options
-from trickle.tables.delta_target import DeltaTarget
+from trickle.tables.delta.target import DeltaTarget
 
 TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM sales GROUP BY customer"
 

@@ -8,7 +8,7 @@ from trickle import Trickle
 from trickle.model.definition import SourceVersion
 from trickle.model.keys import ForeignKey, TableKeys
 from trickle.refresh.audit import broken_keys
-from trickle.tables.memory import MemorySource
+from trickle.testing.memory import MemorySource
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.tables.arrow_edit import Edit, MissingRowsError, edit_bag, edit_keys, edit_sum
-from trickle.tables.rows import row_key
+from trickle.tables.arrow.edit import Edit, MissingRowsError, edit_bag, edit_keys, edit_sum
+from trickle.tables.arrow.local import row_key
 
 ROW = pa.schema([("a", pa.int64()), ("f", pa.float64()), ("s", pa.string())])
 WEIGHTED = ROW.append(pa.field("__weight", pa.int64()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trickle.tables.arrow_spark import in_plain_layout
+from trickle.tables.arrow.spark import in_plain_layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def test_arrow_is_handed_to_spark_in_one_place() -> None:
     ]
 
     assert len(list(_calls(THE_ONE))) == 1
-    assert not elsewhere, "use trickle.tables.arrow_spark.arrow_frame: Spark loses rows of some Arrow tables"
+    assert not elsewhere, "use trickle.tables.arrow.spark.arrow_frame: Spark loses rows of some Arrow tables"
 
 
 def test_any_layout_becomes_plain_and_one_piece() -> None:

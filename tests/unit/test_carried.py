@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.tables.carried import Base
 from trickle.tables.contract import WEIGHT
+from trickle.tables.delta.roll_forward import Base
 
 SCHEMA = pa.schema([("k", pa.int64()), ("a", pa.string()), ("b", pa.float64())])
 MANY = 10**6

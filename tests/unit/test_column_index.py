@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.model.options import Options
-from trickle.tables.column_index import ColumnIndex, is_indexed
-from trickle.tables.driver_find import Finder
-from trickle.tables.kept_columns import KeptColumns
+from trickle.tables.cache.column_index import ColumnIndex, is_indexed
+from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.delta.driver.find import Finder
 
 NUMBERS = st.lists(st.integers(-5, 60), min_size=100, max_size=150)
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.model.options import Options
-from trickle.tables.compact import Compact, restored
-from trickle.tables.driver_find import Finder
-from trickle.tables.kept_columns import KeptColumns
+from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.encoding import Compact, restored
+from trickle.tables.delta.driver.find import Finder
 
 KINDS = {
     "tinyint": (pa.int8(), st.integers(-128, 127)),

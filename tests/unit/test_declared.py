@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from trickle.algebra.expr import Column
 from trickle.algebra.plan import Scan
 from trickle.compile.program import SELF
+from trickle.compute.declared_keys import Declared
 from trickle.errors import SourceError
 from trickle.model.definition import SourceVersion
 from trickle.model.keys import ForeignKey, TableKeys
-from trickle.refresh.declared import Declared
 
 ORDER_KEYS = TableKeys(primary=("id",))
 LINE_KEYS = TableKeys(foreign=(ForeignKey(columns=("order_id",), table="orders-id", name="orders"),))

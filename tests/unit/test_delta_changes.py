@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from trickle.tables.delta_actions import Commit, parse_commit
-from trickle.tables.delta_changes import changed_rows, layers, reading_plans, removed_files
+from trickle.tables.delta.actions import Commit, parse_commit
+from trickle.tables.delta.changes import changed_rows, layers, reading_plans, removed_files
 
 
 def commit(version: int, *actions: str, operation: str = "WRITE", metrics: dict[str, str] | None = None) -> Commit:

@@ -16,10 +16,10 @@ from pyspark.errors import PySparkException
 from trickle.errors import SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.refresh.run import Refresh
-from trickle.tables.delta_actions import parse_commit
-from trickle.tables.delta_files import FileList
-from trickle.tables.delta_log import DeltaLogFiles
-from trickle.tables.driver_commit import commit_lines, put_commit, sweep_drafts
+from trickle.tables.delta.actions import parse_commit
+from trickle.tables.delta.driver.commit import commit_lines, put_commit, sweep_drafts
+from trickle.tables.delta.files import FileList
+from trickle.tables.delta.log import DeltaLogFiles
 
 METADATA = {"metaData": {"id": "one", "schemaString": '{"type":"struct","fields":[]}', "configuration": {}}}
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trickle.tables.delta_schema import widened
+from trickle.tables.delta.schema import widened
 
 
 def struct(**fields: Any) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.model.options import Options
-from trickle.tables.driver_find import Finder
-from trickle.tables.driver_fit import NeedsSparkError
-from trickle.tables.kept_columns import KeptColumns
+from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.delta.driver.find import Finder
+from trickle.tables.delta.driver.fit import NeedsSparkError
 
 ROWS = {
     "id": pa.array([1, 2, 2, None, 5], pa.int64()),

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trickle.tables.arrow_types import arrow_field, arrow_schema
-from trickle.tables.driver_fit import NeedsSparkError, is_readable, is_writable
-from trickle.tables.driver_read import read_file
+from trickle.tables.arrow.types import arrow_field, arrow_schema
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable, is_writable
+from trickle.tables.delta.driver.read import read_file
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 

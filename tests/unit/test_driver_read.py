@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trickle.model.options import Options
 from trickle.tables.contract import WEIGHT
-from trickle.tables.driver_read import net
+from trickle.tables.delta.driver.read import net
 
 COLUMNS = {
     "n": (pa.int32(), st.sampled_from([None, 0, -1, 7])),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Col, Column, Lit, Output
 from trickle.algebra.plan import Scan, Window
-from trickle.refresh.driver_values import Values
-from trickle.refresh.driver_windows import ranked_rows
+from trickle.compute.driver.values import Values
+from trickle.compute.driver.windows import ranked_rows
 
 A, B, C = (Column(i, name, "int") for i, name in enumerate("abc", 1))
 RANKS = tuple(Column(10 + i, name, "int") for i, name in enumerate(("row_number", "rank", "dense_rank")))

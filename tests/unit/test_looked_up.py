@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.model.options import Options
-from trickle.tables.arrow_rows import with_keys
-from trickle.tables.looked_up import LookedUp
+from trickle.tables.arrow.rows import with_keys
+from trickle.tables.cache.lookups import LookedUp
 
 ROWS = pa.table({"k": pa.array([n % 7 if n % 5 else None for n in range(40)]), "n": range(40)})
 

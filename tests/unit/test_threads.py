@@ -16,11 +16,11 @@ import pytest
 
 from trickle.model.options import DEFAULT, Options
 from trickle.model.recent import Recent
-from trickle.tables.delta_files import FileList
-from trickle.tables.delta_log import DeltaLogFiles
-from trickle.tables.delta_snapshot import PlainFiles
-from trickle.tables.driver_draft import Draft, KeptRows
-from trickle.tables.kept_columns import KeptColumns
+from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.delta.driver.transaction import Draft, KeptRows
+from trickle.tables.delta.files import FileList
+from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.delta.snapshot import PlainFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

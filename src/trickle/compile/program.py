@@ -9,18 +9,18 @@ from typing import Final
 from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, Sums, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
-from trickle.compile.merge import merge
-from trickle.compile.narrow import narrow_scans
+from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.order_joins import Partners, magnitude, one_partner, order_joins
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
-from trickle.compile.stages import Stage, cut
-from trickle.compile.sums import state_change
-from trickle.compile.top import can_use_stored, from_stored
+from trickle.compile.state_tables import Stage, cut
 from trickle.model.options import DEFAULT
 from trickle.model.recent import Recent
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
+from trickle.rules.merge import merge
+from trickle.rules.stored_top import can_use_stored, from_stored
+from trickle.rules.sums import state_change
 
 Pass = Callable[[Plan], Plan]
 

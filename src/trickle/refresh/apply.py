@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trickle.compute.evaluation import Rows
 from trickle.errors import StateError
 from trickle.model import reason as codes
-from trickle.refresh.evaluate import Rows
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
     from trickle.compile.program import ChangePlan
-    from trickle.refresh.evaluate import Evaluation
+    from trickle.compute.evaluation import Evaluation
     from trickle.refresh.prepare import Prepared
     from trickle.refresh.stopwatch import Stopwatch
     from trickle.tables.contract import Applied, Record, TargetState, TargetTable

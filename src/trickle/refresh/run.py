@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
-from trickle.compile.stages import is_stage
+from trickle.compile.state_tables import is_stage
+from trickle.compute.declared_keys import Declared
+from trickle.compute.evaluation import Evaluation, Rows, from_arrow
+from trickle.compute.inputs import Inputs
 from trickle.errors import ConflictError, NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change, Costs, Estimate, was_wrong
@@ -20,9 +23,6 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
-from trickle.refresh.declared import Declared
-from trickle.refresh.evaluate import Evaluation, Rows, from_arrow
-from trickle.refresh.inputs import Inputs
 from trickle.refresh.record import UNREADABLE_RECORD, known_costs, new_record, read_record
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.rules.derive import net

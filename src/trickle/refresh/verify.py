@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from trickle.compute.evaluation import Evaluation
 from trickle.model.names import quote
 from trickle.model.nearness import is_near
 from trickle.model.options import DEFAULT, Options
 from trickle.model.report import VerifyReport
 from trickle.refresh.audit import broken_keys
-from trickle.refresh.evaluate import Evaluation
 from trickle.refresh.record import read_record
 
 if TYPE_CHECKING:

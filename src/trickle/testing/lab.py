@@ -22,8 +22,8 @@ from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh
 from trickle.refresh.verify import whole_rows
-from trickle.tables.memory import MemorySource, MemoryStages, MemoryTarget, nullable
-from trickle.tables.rows import row_key
+from trickle.tables.arrow.local import row_key
+from trickle.testing.memory import MemorySource, MemoryStages, MemoryTarget, nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from deltalake import DeltaTable, write_deltalake
 
-from trickle.tables.rows import arrow_table, as_schema, local_frame
+from trickle.tables.arrow.local import arrow_table, as_schema, local_frame
 from trickle.testing.fuzz.tables import Row, Table, draw_row, draw_rows, draw_value
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 
 from trickle.errors import NotDifferentiableError, TrickleError
 from trickle.session import WAREHOUSE_CONF
-from trickle.tables.rows import local_frame
+from trickle.tables.arrow.local import local_frame
 from trickle.testing.fuzz.changes import Round, Writer, draw_rounds
 from trickle.testing.fuzz.compare import differences
 from trickle.testing.fuzz.known import known

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trickle.tables.arrow_spark import arrow_frame
+from trickle.tables.arrow.spark import arrow_frame
 from trickle.testing.tpch.data import TABLES
 
 if TYPE_CHECKING:

@@ -1,0 +1,213 @@
+"""Cuts a plan into stages: results kept in tables of their own, so that what stands above reads them instead of sources.
+
+    aggregate with a state    -> its state is a stage; the aggregate is a projection of it
+    input of a top-k          -> a stage, if joins or aggregates make it: the next row is then at hand when one leaves
+    inexact aggregate         -> a stage, if anything reads it: what cannot be computed twice alike is remembered
+
+A stage is maintained like a stream table of its own and read like a source. It pays if it is small against its input, which
+only its first fill tells: one that turns out big is left out (``without``). What is remembered for exactness is never left
+out: a sum of doubles that is joined, ranked or compared must have the same digits at every place and at every refresh.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Final
+
+from trickle.algebra.expr import Col, Column, Output, new_column, passthrough
+from trickle.algebra.plan import (
+    Aggregate,
+    Empty,
+    Filter,
+    GroupMap,
+    Join,
+    Loop,
+    LoopRef,
+    Plan,
+    Project,
+    Scan,
+    Sums,
+    TopK,
+    Window,
+)
+from trickle.algebra.walk import rebuild, walk
+from trickle.rules.merge import columns_needed
+from trickle.rules.sums import finished, state_of
+
+MARK: Final = "@"
+"""Names of stages begin with it; no source's name does."""
+
+_REMEMBERED: Final = "r"
+"""Names of what is remembered go on so, that of others with a number."""
+
+_NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
+"""Types that a Delta table does not hold, or whose equal values differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of a plan that has a table of its own.
+
+    Attributes:
+        plan: What the table holds.
+        sums: The aggregate it is the state of; None for a stage that is maintained as any stream table.
+        child: The input of that aggregate.
+        remembers: True if the result would not be right without it: it holds values that cannot be computed twice alike.
+    """
+
+    name: str
+    plan: Plan
+    sums: Sums | None = None
+    child: Plan | None = None
+    remembers: bool = False
+
+
+def is_stage(source: str) -> bool:
+    """Tell a stage's name from a source's."""
+    return source.startswith(MARK)
+
+
+def cut(
+    plan: Plan,
+    without: Collection[str] = (),
+    *,
+    merged: bool = True,
+    only_needed: bool = False,
+    replaced: Aggregate | None = None,
+) -> tuple[Plan, tuple[Stage, ...]]:
+    """Give the plan over its stages, and the stages, each after those it reads.
+
+    Args:
+        plan: What the table holds.
+        without: Names of stages to leave out.
+        merged: True if states may be kept that are not additive.
+        only_needed: True to cut nothing but what must be remembered.
+        replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
+    """
+    found: list[Stage] = []
+    shown, shown_rows = _shown(plan), _shown_rows(plan)
+    memo: dict[int, Plan] = {}
+    count = 0
+    remembered = 0
+
+    def named() -> str | None:
+        """Number the candidates, also those left out, so that a name always means the same part."""
+        nonlocal count
+        count += 1
+        name = f"{MARK}{count}"
+        return None if name in without else name
+
+    def visit(node: Plan, *, only_needed: bool = only_needed) -> Plan:
+        done = memo.get(id(node))
+        if done is None:
+            done = memo[id(node)] = stand_on(node, only_needed=only_needed or isinstance(node, Loop))
+        return done
+
+    def stand_on(node: Plan, *, only_needed: bool) -> Plan:
+        over = rebuild(node, tuple(visit(p, only_needed=only_needed) for p in node.inputs))
+        kept = over if only_needed else chosen(node, over)
+        if not _is_inexact(over) or node in (replaced, shown_rows):
+            return kept
+        nonlocal remembered
+        remembered += 1  # also if it is kept otherwise, so that a name always means the same part
+        return remember(over, f"{MARK}{_REMEMBERED}{remembered}") if kept is over else kept
+
+    def remember(node: Plan, name: str) -> Plan:
+        keyed = _with_keys(node) if isinstance(node, Aggregate) else node
+        if not _reads_sources(node) or not _can_be_stored(keyed.columns):
+            return node
+        stored, read = _numbered(keyed, name)
+        found.append(Stage(name, stored, remembers=True))
+        return read if keyed is node else Project(passthrough(node.columns), read)
+
+    def chosen(node: Plan, over: Plan) -> Plan:
+        """Cut off what pays."""
+        match over:
+            case Aggregate(sums=Sums() as sums, child=child) if _reads_sources(child):
+                name = named()
+                kept = sums.is_additive or (merged and _can_be_merged(sums, child, is_shown=node is shown))
+                if name is not None and kept and _can_be_stored(sums.columns):
+                    found.append(Stage(name, state_of(sums, child), sums, child))
+                    return finished(sums, Scan(name, sums.columns))
+            case TopK(child=child) if _is_made(child):
+                name = named()
+                if name is not None and _can_be_stored(child.columns):
+                    stored, read = _numbered(child, name)
+                    found.append(Stage(name, stored))
+                    return replace(over, child=read)
+        return over
+
+    return visit(plan), tuple(found)
+
+
+def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
+    """Give a plan with its columns named by place, as a table needs it, and the scan that gives them back."""
+    columns = tuple(new_column(f"c{i}", c.type) for i, c in enumerate(plan.columns))
+    pairs = tuple(zip(columns, plan.columns, strict=True))
+    stored = Project(tuple(Output(stored, Col(c)) for stored, c in pairs), plan)
+    return stored, Project(tuple(Output(c, Col(stored)) for stored, c in pairs), Scan(name, columns))
+
+
+def _with_keys(node: Aggregate) -> Aggregate:
+    """Give an aggregate that shows all its keys, so that its rows can be replaced by them."""
+    shown = {o.expr for o in node.outputs}
+    hidden = [k for k in dict.fromkeys(node.keys) if k not in shown]
+    columns = (new_column(f"k{i}", k.column.type if isinstance(k, Col) else "") for i, k in enumerate(hidden))
+    more = tuple(Output(c, k) for c, k in zip(columns, hidden, strict=True))
+    return replace(node, outputs=(*node.outputs, *more)) if more else node
+
+
+def _can_be_stored(columns: tuple[Column, ...]) -> bool:
+    return all(c.orderable and not _NOT_STORED.search(c.type) for c in columns)
+
+
+def _can_be_merged(sums: Sums, child: Plan, *, is_shown: bool) -> bool:
+    """Tell whether a state that is not additive pays and harms nobody.
+
+    Over stages alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
+    in another order: nothing but the reader's eye may look at it.
+    """
+    reads_source = any(isinstance(p, Scan) and not is_stage(p.source) for p in walk(child))
+    if not all(c.orderable for c in columns_needed(sums, child)):
+        return False
+    return reads_source and (is_shown or not any(t.kind == "double" for t in sums.terms))
+
+
+def _shown(plan: Plan) -> Plan | None:
+    """Give the top aggregate if all that stands above it, and all it does itself with sums of doubles, is to name them."""
+    while isinstance(plan, Project):
+        if not all(isinstance(o.expr, Col) for o in plan.outputs):
+            return None
+        plan = plan.child
+    if not isinstance(plan, Aggregate) or plan.sums is None:
+        return None
+    doubles = {o.column.id for o in plan.sums.results if "double" in o.column.type}
+    named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.sums.outputs)
+    return plan if named else None
+
+
+def _is_inexact(plan: Plan) -> bool:
+    """Tell whether values that a node computes of many rows may have other last digits when they are computed again."""
+    if isinstance(plan, GroupMap):
+        return any("double" in c.type or "float" in c.type for c in plan.made)
+    return isinstance(plan, Aggregate | Window) and plan.inexact
+
+
+def _shown_rows(plan: Plan) -> Plan:
+    """Give what stands on top but for names of its columns. If its rows are not replaced by key, they are found by nearness."""
+    while isinstance(plan, Project) and all(isinstance(o.expr, Col) for o in plan.outputs):
+        plan = plan.child
+    return Empty(()) if isinstance(plan, Aggregate) else plan
+
+
+def _reads_sources(plan: Plan) -> bool:
+    return any(isinstance(p, Scan) for p in walk(plan)) and not any(isinstance(p, LoopRef) for p in walk(plan))
+
+
+def _is_made(plan: Plan) -> bool:
+    """Tell whether rows are made by joins, groups or windows of sources, not handed on from one table."""
+    while isinstance(plan, Project | Filter):
+        plan = plan.child
+    return not isinstance(plan, Scan) and any(isinstance(p, Join | Aggregate | Window) for p in walk(plan))

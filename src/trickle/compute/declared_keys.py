@@ -1,0 +1,165 @@
+"""Rows that declared keys tell of, so that nobody searches a table for them.
+
+    S has primary key k     of a key in S's change, the row that came is the one S has now, the row that went the one it
+                            had before.
+    S.f refers to P         a key that came to P had no rows in S before, and those it has now came with it; a key that
+                            went from P has no rows in S any more, and those it had went with it. All are in S's change.
+
+Only the other keys are searched for. A change that contradicts a declaration ends the refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trickle.errors import SourceError
+from trickle.model.keys import NO_KEYS
+from trickle.model.reason import KEY_VIOLATED
+from trickle.tables.arrow.rows import with_keys
+
+if TYPE_CHECKING:
+    from trickle.algebra.plan import Scan
+    from trickle.model.definition import SourceVersion
+    from trickle.model.keys import TableKeys
+    from trickle.tables.contract import SourceTable
+
+    Find = Callable[[Scan, Mapping[str, pa.Array]], pa.Table | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Values of a column that need no search, and all rows that have them; None for none."""
+
+    values: pa.Array
+    rows: pa.Table | None
+
+
+@dataclass(slots=True)
+class Declared:
+    """What the keys declared of a refresh's sources tell, given their changes.
+
+    Attributes:
+        sources: The sources, by name.
+        old: Their versions before.
+        new: Their versions after.
+        changes: Of each source whose rows changed, the change as a table, its weights the last column; None if the driver
+            does not have it.
+        search: Finds rows by keys in a source itself.
+    """
+
+    sources: Mapping[str, SourceTable]
+    old: Mapping[str, SourceVersion]
+    new: Mapping[str, SourceVersion]
+    changes: Mapping[str, pa.Table | None]
+    search: Find
+    _known: dict[tuple[str, str, str], Known | None] = field(default_factory=dict)
+
+    def find(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows of a scan that have some keys; None if they are to be read from its snapshot."""
+        for column, wanted in keys.items():
+            # The stream table's own rows are read under a name that is no source's.
+            known = self._known_by(scan, column) if scan.source in self.sources else None
+            if known is not None and known.values.type == wanted.type:
+                return self._with_known(scan, keys, column, known)
+        return self.search(scan, keys)
+
+    def _with_known(self, scan: Scan, keys: Mapping[str, pa.Array], column: str, known: Known) -> pa.Table | None:
+        left = _without(keys[column], known.values)
+        rows = known.rows
+        if rows is not None:
+            rows = rows.select([c.name for c in scan.base])
+            rows = with_keys(rows, keys)
+            if not len(left):
+                return rows
+        found = self.search(scan, {**keys, column: left})
+        return found if rows is None or found is None else pa.concat_tables([found, rows.cast(found.schema)])
+
+    def _known_by(self, scan: Scan, column: str) -> Known | None:
+        place = scan.source, scan.at, column
+        if place not in self._known:
+            self._known[place] = self._by_primary(scan, column) or self._by_foreign(scan, column)
+        return self._known[place]
+
+    def _by_primary(self, scan: Scan, column: str) -> Known | None:
+        change = self.changes.get(scan.source)
+        if change is None or self._keys(scan.source).primary != (column,):
+            return None
+        came, went = self._unique_sides(scan.source, column, change)
+        return Known(_together(came[column], went[column]), came if scan.at == "new" else went)
+
+    def _by_foreign(self, scan: Scan, column: str) -> Known | None:
+        parent = self._parent(scan.source, column)
+        theirs = None if parent is None else self.changes.get(parent)
+        mine = self.changes.get(scan.source)
+        if parent is None or theirs is None or (mine is None and scan.source in self.changes):
+            return None
+        (key,) = self._keys(parent).primary
+        if key not in theirs.column_names:
+            return None  # the query does not read it
+        came, went = (rows[key] for rows in self._unique_sides(parent, key, theirs))
+        fresh, gone = _without(came, went), _without(went, came)
+        if mine is None:
+            return Known(_together(fresh, gone), None)
+        rows_came, rows_went = _sides(mine)
+        for rows, absent, when in ((rows_came, gone, "any more"), (rows_went, fresh, "before")):
+            orphans = rows.filter(pc.is_in(rows[column], value_set=absent))
+            if orphans.num_rows:
+                text = f"{scan.source}.{column} has {orphans[column][0].as_py()!r}, which {parent} does not have {when}"
+                raise _violated(text)
+        rows, keys = (rows_came, fresh) if scan.at == "new" else (rows_went, gone)
+        return Known(_together(fresh, gone), rows.filter(pc.is_in(rows[column], value_set=keys)))
+
+    def _parent(self, source: str, column: str) -> str | None:
+        """Name the source whose primary key a column holds by itself."""
+        tables = [key.table for key in self._keys(source).foreign if key.columns == (column,)]
+        for name in self.sources:
+            if self.new[name].identity in tables and len(self._keys(name).primary) == 1:
+                return name
+        return None
+
+    def _keys(self, name: str) -> TableKeys:
+        """Give what was declared of a source, of its rows before as well as of those after."""
+        source = self.sources[name]
+        now = source.keys(self.new[name].version)
+        return now if now == NO_KEYS or now == source.keys(self.old[name].version) else NO_KEYS
+
+    def _unique_sides(self, source: str, column: str, change: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Give the rows that came and the rows that went, of which no two on a side have one key."""
+        sides = _sides(change)
+        for rows in sides:
+            if rows.num_rows > pc.count_distinct(rows[column], mode="all").as_py():
+                counts = pc.value_counts(rows[column])
+                value = counts.field("values")[pc.index(counts.field("counts"), pc.max(counts.field("counts"))).as_py()]
+                raise _violated(f"{source} has several rows whose {column} is {value.as_py()!r}")
+        return sides
+
+
+def _violated(text: str) -> SourceError:
+    hint = "Correct the data, or take the declaration back with declare(table)."
+    return SourceError(KEY_VIOLATED, f"a declared key does not hold: {text}.", hint=hint)
+
+
+def _sides(change: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Give the rows that came and the rows that went, each as often as it did."""
+    weights = change.column(change.num_columns - 1).to_numpy()
+    rows = change.drop_columns([change.column_names[-1]])
+    places = np.arange(len(weights))
+    came, went = (np.repeat(places, np.maximum(sign * weights, 0)) for sign in (1, -1))
+    return rows.take(pa.array(came)), rows.take(pa.array(went))
+
+
+def _without(values: Any, others: Any) -> pa.Array:
+    """Give the values that are not among others, each once, NULL aside."""
+    some = pc.drop_null(pc.unique(values))
+    return some.filter(pc.invert(pc.is_in(some, value_set=pc.unique(others))))
+
+
+def _together(values: Any, others: Any) -> pa.Array:
+    """Give the values of two columns."""
+    return pa.concat_arrays([pc.unique(values), pc.unique(others)])

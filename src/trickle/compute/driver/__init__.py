@@ -1,0 +1,1 @@
+"""Computes plans in the driver, over Arrow and polars, where that means what Spark means."""

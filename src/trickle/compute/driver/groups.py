@@ -1,0 +1,180 @@
+"""Groups and ranks of rows in the driver: counts, exact sums, averages, least and greatest values, the first k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new_column
+from trickle.algebra.types import type_of
+from trickle.catalyst.simple import is_compared
+from trickle.compute.driver.values import WHOLE_DOUBLES, NotHereError, Values, column_name, largest
+
+if TYPE_CHECKING:
+    from trickle.algebra.plan import Aggregate, Plan, TopK
+
+_GROUPED: Final = frozenset({"boolean", "timestamp", "timestamp_ntz"})
+_BOUND: Final = 10**38
+"""Sums of decimals stay below this."""
+
+
+def group_rows(plan: Aggregate, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
+    """Give one row for each group, or one for all rows."""
+    if not all(_is_group(plan, k) for k in plan.keys):
+        raise NotHereError
+    names = [column_name(k.column) if isinstance(k, Col) else f"k{i}" for i, k in enumerate(plan.keys)]
+    columns: dict[str, Any] = {
+        n: values.value(k, rows).to_arrow(compat_level=pl.CompatLevel.oldest())
+        for n, k in zip(names, plan.keys, strict=True)
+    }
+    found = _Found(values, rows)
+    outputs = [None if o.expr in plan.keys else found.without_functions(o.expr) for o in plan.outputs]
+    columns |= found.columns
+    if not columns or len(set(names)) < len(names):
+        raise NotHereError
+    grouped = pa.table(columns).group_by(names, use_threads=False).aggregate(found.functions)
+    grouped = grouped.rename_columns([*names, *found.columns])
+    frame = pl.DataFrame(pl.from_arrow(grouped)).with_columns(pl.col(n).cast(pl.Int64) for n in found.whole_sums)
+    made = []
+    for output, expr in zip(plan.outputs, outputs, strict=True):
+        if expr is None:
+            series = frame.get_column(names[plan.keys.index(output.expr)])
+        else:
+            series = values.value(expr, frame, output.column.type)
+        made.append(series.alias(column_name(output.column)))
+    return pl.DataFrame(made)
+
+
+def _is_group(plan: Aggregate, key: Expr) -> bool:
+    """Tell whether values of a key fall into the same groups here as in Spark."""
+    if isinstance(key, Col):
+        type_ = type_of(plan.child, key.column)
+        return is_compared(type_) or type_ in _GROUPED
+    return isinstance(key, Opaque)
+
+
+class _Found:
+    """The aggregate functions found in the outputs of an aggregate: what each is computed of."""
+
+    def __init__(self, values: Values, rows: pl.DataFrame) -> None:
+        self._values = values
+        self._rows = rows
+        self.columns: dict[str, Any] = {}
+        self.functions: list[tuple[str, str]] = []
+        self.whole_sums: list[str] = []
+
+    def without_functions(self, expr: Expr) -> Expr:
+        """Give an output over the functions' results, which stand in new columns."""
+        match expr:
+            case Opaque():
+                return self.without_functions(self._values.look_into(expr))
+            case Call("avg", (value,), where=where):
+                return self._average(value, where)
+            case Call(name, args, distinct=distinct, where=where) if name in _FUNCTIONS:
+                (value,) = args
+                return Col(self._add(f"{name} distinct" if distinct else name, self._numbers(value, where)))
+            case Call(name, args, distinct=False, where=None):
+                return Call(name, tuple(self.without_functions(a) for a in args))
+            case Cast(inner, like):
+                return Cast(self.without_functions(inner), like)
+            case Col() | Lit():
+                return expr
+        raise NotHereError
+
+    def _average(self, value: Expr, where: Expr | None) -> Expr:
+        """Whole numbers are averaged as doubles, which is exact as long as their sum is."""
+        numbers = self._numbers(value, where)
+        if not pa.types.is_integer(numbers.type):
+            raise NotHereError
+        if largest(numbers.cast(pa.decimal128(20, 0))) * self._rows.height >= WHOLE_DOUBLES:
+            raise NotHereError
+        double = Column(0, "", "double")
+        total, count = self._add("sum", numbers), self._add("count", numbers)
+        return Call("/", (Cast(Col(total), double), Cast(Col(count), double)))
+
+    def _numbers(self, value: Expr, where: Expr | None) -> Any:
+        numbers = self._values.number(value, self._rows)
+        if isinstance(numbers, pa.Scalar):
+            numbers = pa.repeat(numbers, self._rows.height)
+        if where is None:
+            return numbers
+        return pc.if_else(self._values.mask(where, self._rows), numbers, pa.scalar(None, numbers.type))
+
+    def _add(self, function: str, numbers: Any) -> Column:
+        column = new_column("agg", "bigint" if function.startswith("count") else "")
+        name = column_name(column)
+        if function == "sum":
+            numbers = self._summed(name, numbers)
+        elif not _FUNCTIONS[function](numbers.type):
+            raise NotHereError
+        self.columns[name] = numbers
+        self.functions.append((name, function.replace(" ", "_")))
+        return column
+
+    def _summed(self, name: str, numbers: Any) -> Any:
+        if pa.types.is_integer(numbers.type):
+            # Whole numbers are summed as decimals, which do not wrap around.
+            self.whole_sums.append(name)
+            return numbers.cast(pa.decimal128(38, 0))
+        if not pa.types.is_decimal(numbers.type) or largest(numbers) * self._rows.height >= _BOUND:
+            raise NotHereError
+        return numbers
+
+
+def _is_ordered(type_: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_date32, pa.types.is_decimal, pa.types.is_large_string, pa.types.is_string)
+    return any(test(type_) for test in tests)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
+    "sum": lambda type_: pa.types.is_integer(type_) or pa.types.is_decimal(type_),
+    "count": lambda _: True,
+    "count distinct": _is_ordered,
+    "min": _is_ordered,
+    "max": _is_ordered,
+}
+
+
+def first_rows(plan: TopK, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
+    """Give the first rows in a total order."""
+    keys = sort_keys(plan.order, plan.child, values)
+    ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
+    return ordered.slice(plan.offset, plan.limit)
+
+
+@dataclass(slots=True)
+class SortKeys:
+    """The columns of an order, and for each of them whether it descends and whether NULLs come last."""
+
+    columns: list[str] = field(default_factory=list)
+    descending: list[bool] = field(default_factory=list)
+    nulls_last: list[bool] = field(default_factory=list)
+
+
+def sort_keys(order: Sequence[Expr], child: Plan, values: Values) -> SortKeys:
+    """Give an order to polars, if it means the same there; a column that stands in it twice counts once."""
+    keys = SortKeys()
+    for expr in order:
+        value, down, last = _order(expr, values)
+        if not isinstance(value, Col) or not is_compared(type_of(child, value.column)):
+            raise NotHereError
+        name = column_name(value.column)
+        if name not in keys.columns:
+            keys.columns.append(name)
+            keys.descending.append(down)
+            keys.nulls_last.append(last)
+    return keys
+
+
+def _order(expr: Expr, values: Values) -> tuple[Expr, bool, bool]:
+    if isinstance(expr, Opaque):
+        expr = values.look_into(expr)
+    match expr:
+        case Call("order", (value, Lit(bool() as descending), Lit(bool() as nulls_last))):
+            return value, descending, nulls_last
+    return expr, False, False

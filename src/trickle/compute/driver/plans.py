@@ -1,0 +1,245 @@
+"""Computes in the driver what reads nothing but rows at hand: joins, unions and filters of some thousand rows.
+
+A Spark job costs tenths of a second however few its rows are, most of it for planning, and a change plan over eight tables
+has two dozen leaves. Here their joins take milliseconds, and Spark is handed one result. Only what means the same in both
+is done here: equality and order of whole numbers, strings, dates and decimals, and the arithmetic of weights. Columns of
+other types are carried along untouched; where they are looked into, the work is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import polars as pl
+import pyarrow as pa
+
+from trickle.algebra.expr import WEIGHT, Col, Column
+from trickle.algebra.plan import (
+    Aggregate,
+    Filter,
+    Iterate,
+    Join,
+    Loop,
+    LoopRef,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    Shared,
+    TopK,
+    Union,
+    When,
+    Window,
+)
+from trickle.algebra.types import decimal_digits, type_of
+from trickle.algebra.walk import rebuild
+from trickle.compute.driver.groups import first_rows, group_rows
+from trickle.compute.driver.joins import join_rows
+from trickle.compute.driver.values import NotHereError, Simple, Values, column_name, run
+from trickle.compute.driver.windows import ranked_rows
+from trickle.model.options import DEFAULT, Options
+
+Here = Callable[[Plan], "pa.Table | pl.DataFrame | None"]
+"""Gives the rows of a leaf, None if they are not in the driver."""
+
+Keep = Callable[[Plan, pl.DataFrame], Plan]
+"""Gives the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
+
+
+class AtHand:
+    """One walk over a plan."""
+
+    def __init__(self, here: Here, simple: Simple, keep: Keep, options: Options = DEFAULT) -> None:
+        """Start.
+
+        Args:
+            here: Gives the rows of a leaf.
+            simple: Gives a condition in the engine's own expressions, where it has such a form.
+            keep: Takes what was computed.
+            options: Limits; by one of them some operators are left to Spark.
+        """
+        self._here = here
+        self._values = Values(simple, options)
+        self._share = options.spark_share
+        self._asked = 0
+        self._keep = keep
+        self._frames: dict[int, pl.DataFrame | None] = {}
+        self._columns: dict[tuple[int, int], tuple[pa.Table, pl.Series]] = {}
+        # Memos go by identity; every plan asked about is kept with its answer, so that no later one is given its id.
+        self._done: dict[int, tuple[Plan, Plan]] = {}
+
+    def visit(self, plan: Plan, *, whole: bool = True) -> Plan:
+        """Put results in the place of the largest parts that can be computed here.
+
+        A part without a join or a union saves Spark nothing, unless it is the whole.
+        """
+        if id(plan) not in self._done:
+            self._done[id(plan)] = plan, self._visit(plan, whole=whole)
+        return self._done[id(plan)][1]
+
+    def _visit(self, plan: Plan, *, whole: bool) -> Plan:
+        if _is_leaf(plan) or isinstance(plan, Loop):
+            return plan
+        if (whole or _has_work(plan)) and not self._is_left():
+            with suppress(NotHereError):
+                return self._keep(plan, _with_its_types(plan, self._rows(plan)))
+        return rebuild(plan, tuple(self.visit(p, whole=False) for p in plan.inputs))
+
+    def _is_left(self) -> bool:
+        """Tell whether the next operator is left to Spark though it could be computed here: the first and every n-th."""
+        self._asked += 1
+        return self._share > 0 and (self._asked - 1) % self._share == 0
+
+    # -- rows, under the columns' ids as names
+
+    def _rows(self, plan: Plan) -> pl.DataFrame:
+        if id(plan) not in self._frames:
+            self._frames[id(plan)] = None
+            try:
+                self._frames[id(plan)] = self._leaf(plan) if _is_leaf(plan) else run(self._planned(plan))
+            except (pl.exceptions.PolarsError, pa.ArrowException) as error:
+                raise NotHereError from error
+        known = self._frames[id(plan)]
+        if known is None:
+            raise NotHereError
+        return known
+
+    def _planned(self, plan: Plan) -> pl.LazyFrame:
+        """Give rows to be computed together with what is done to them: a run costs more than most of what it does."""
+        known = self._frames.get(id(plan))
+        if known is not None:
+            return known.lazy()
+        # A frame without columns would not know how many rows it has.
+        if not plan.columns:
+            raise NotHereError
+        match plan:
+            case _ if _is_leaf(plan):
+                return self._rows(plan).lazy()
+            case Project():
+                return self._project(plan)
+            case Filter():
+                return self._values.passing((plan.condition,), self._planned(plan.child))
+            case Join():
+                return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
+            case Union():
+                return self._union(plan).lazy()
+            case Repeat():
+                return _repeat(self._planned(plan.child))
+            case When():
+                return self._planned(plan.child)
+            case Aggregate():
+                return group_rows(plan, self._rows(plan.child), self._values).lazy()
+            case TopK():
+                return first_rows(plan, self._rows(plan.child), self._values).lazy()
+            case Window():
+                return ranked_rows(plan, self._rows(plan.child), self._values).lazy()
+        raise NotHereError
+
+    def _leaf(self, plan: Plan) -> pl.DataFrame:
+        # A frame without columns would not know how many rows it has.
+        rows = self._here(plan) if plan.columns else None
+        if rows is None:
+            raise NotHereError
+        names = [column_name(c) for c in plan.columns]
+        if isinstance(rows, pl.DataFrame):
+            pairs = zip(rows.get_columns(), names, strict=True)
+            return rows if rows.columns == names else pl.DataFrame([values.alias(name) for values, name in pairs])
+        stored = rows.column_names if isinstance(plan, Scan) else None
+        places = [i if stored is None else stored.index(c.name) for i, c in enumerate(plan.columns)]
+        return pl.DataFrame([self._series(rows, place).alias(name) for place, name in zip(places, names, strict=True)])
+
+    def _series(self, table: pa.Table, place: int) -> pl.Series:
+        """Give a column of a leaf; several leaves may be of one table."""
+        if (id(table), place) not in self._columns:
+            values = table.column(place)
+            if not _is_carried(values.type):
+                raise NotHereError
+            self._columns[id(table), place] = table, pl.Series(pl.from_arrow(values))
+        return self._columns[id(table), place][1]
+
+    def _project(self, plan: Project) -> pl.LazyFrame:
+        names = [column_name(c) for c in plan.columns]
+        made = [self._values.column(o.expr) for o in plan.outputs]
+        known = [m.alias(name) for m, name in zip(made, names, strict=True) if m is not None]
+        # Constants alone would be one row.
+        if len(known) == len(names) and any(isinstance(o.expr, Col) for o in plan.outputs):
+            return self._planned(plan.child).select(known)
+        rows = self._rows(plan.child)
+        values = (self._values.value(o.expr, rows, o.column.type) for o in plan.outputs)
+        return pl.DataFrame([value.alias(name) for value, name in zip(values, names, strict=True)]).lazy()
+
+    def _union(self, plan: Union) -> pl.DataFrame:
+        names = [column_name(c) for c in plan.columns]
+        frames = []
+        for child in plan.children:
+            rows, pairs = self._rows(child), zip(child.columns, names, strict=True)
+            frames.append(pl.DataFrame([rows.get_column(column_name(c)).alias(name) for c, name in pairs]))
+        if any(f.dtypes != frames[0].dtypes for f in frames):
+            raise NotHereError
+        return pl.concat(frames)
+
+
+# -- plans
+
+
+def _is_leaf(plan: Plan) -> bool:
+    return isinstance(plan, Shared | Iterate | LoopRef | Scan)
+
+
+def _has_work(plan: Plan) -> bool:
+    """Tell whether a part has a join or a union, its results at hand aside."""
+    if _is_leaf(plan):
+        return False
+    return isinstance(plan, Join | Union) or any(_has_work(p) for p in plan.inputs)
+
+
+def _repeat(rows: pl.LazyFrame) -> pl.LazyFrame:
+    weight = pl.col(column_name(WEIGHT))
+    copies = rows.with_columns(weight.sign(), pl.int_ranges(0, weight.abs()).alias("copy"))
+    return copies.filter(weight != 0).explode("copy").drop("copy")
+
+
+# -- Arrow
+
+_PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+
+
+def _is_carried(type_: pa.DataType) -> bool:
+    """Tell whether values of a type come back from here as they were."""
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_boolean,
+        pa.types.is_floating,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_date32,
+        pa.types.is_decimal128,
+        pa.types.is_timestamp,
+    )
+    return any(test(type_) for test in tests)
+
+
+def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
+    """Refuse decimals that have not the width that Spark gives them: a sum of the engine's own is wider here."""
+    for column, type_ in zip(plan.columns, rows.dtypes, strict=True):
+        if isinstance(type_, pl.Decimal) and decimal_digits(type_of(plan, column)) != (type_.precision, type_.scale):
+            raise NotHereError
+    return rows
+
+
+def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
+    """Give computed rows under the columns' names; a name that stands twice gets the id."""
+    names: list[str] = []
+    for column in columns:
+        names.append(f"{column.name}{column.id}" if column.name in names else column.name)
+    return pa.table([arrow_values(values) for values in rows.get_columns()], names=names)
+
+
+def arrow_values(values: pl.Series) -> pa.Array:
+    """Give a computed column to Arrow, in the layout that columns of files have."""
+    found = values.to_arrow(compat_level=pl.CompatLevel.oldest())
+    plain = _PLAIN.get(found.type)
+    return found if plain is None else found.cast(plain)

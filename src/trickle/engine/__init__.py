@@ -1,0 +1,1 @@
+"""Stream tables that are open in this process."""

@@ -1,0 +1,191 @@
+"""The change of a state that a deletion may put in doubt: least and greatest values, sums of floating-point numbers.
+
+Law    state(R1) = merge(state(R0), net change(R)) of a group without doubt; of one in doubt, the state of its rows in new(R)
+           sum        stored + change
+           least      least(stored, came); in doubt if what went reaches the stored value and what came does not
+           greatest   likewise
+           double     stored + change; in doubt if rounding may have touched digits that count, or it is not finite
+Cost   the change and the stored rows of its groups; the rows of the groups in doubt
+Needs  the state stored, with a count of rows: a group whose count is 0 is gone
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, KeyPair, Lit, Output, new_column, passthrough
+from trickle.algebra.plan import Filter, OuterJoin, Plan, Project, Scan, Shared, Sums, Term, Union, When
+from trickle.rules.derive import net, restrict
+from trickle.rules.sums import IS_DELETION, added, all_of, grouped_by, never_null, repeated, state_of
+
+if TYPE_CHECKING:
+    from trickle.rules import Derive
+
+_IS_INSERTION: Final = Call(">", (Col(WEIGHT), Lit(0)))
+
+_MOST_MAGNITUDES: Final = 1000
+"""A sum may be this much smaller than the magnitudes that went into it: of the 16 digits of a double 12 are right then."""
+
+_HUGE: Final = "1e300"
+"""Magnitudes from here on are taken for infinite: more of them are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What becomes of a stored state.
+
+    Attributes:
+        keys: The touched keys; without keys, the one row.
+        rows: Their rows afterwards.
+        broken: Rows that cannot be: of fewer input rows than none, or with a sum that does not fit its type.
+    """
+
+    keys: Plan
+    rows: Plan
+    broken: Plan
+
+
+def merge(sums: Sums, child: Plan, of: Derive, stored: Scan) -> Merge:
+    """Give the merge of a change of ``child`` into the stored state."""
+    keys = tuple(k.column for k in sums.keys)
+    parts = [_Part.of(term) for term in sums.terms]
+    # A row that comes and goes in one change must not be taken for the least.
+    netted = net(Project((*passthrough(columns_needed(sums, child)), Output(WEIGHT, Col(WEIGHT))), of.change(child)))
+    change = of.share(_changed(sums, parts, repeated(sums, netted)))
+    before = _before(keys, parts, stored, change)
+    pairs = tuple(KeyPair(Col(k), Col(b), null_safe=True) for k, b in zip(keys, before.columns, strict=False))
+    after = Project(
+        (
+            *passthrough(keys),
+            *(Output(p.term.column, p.after) for p in parts),
+            *(Output(p.is_lost, _flag(p.loss)) for p in parts if p.loss is not None),
+        ),
+        OuterJoin(change, before, pairs, kind="left"),
+    )
+    count, in_doubt = Col(sums.terms[0].column), new_column("in_doubt", "boolean")
+    doubt = _any(tuple(p.doubt for p in parts if p.doubt is not None))
+    if keys:
+        doubt = Call("and", (Call(">", (count, Lit(0))), doubt))
+    known = of.share(Project((*passthrough(sums.columns), Output(in_doubt, _flag(doubt))), after))
+    doubtful = Shared(of.new_name(), Project(passthrough(keys or sums.columns), Filter(Col(in_doubt), known)))
+    certain: Plan = Filter(Call("!", (Col(in_doubt),)), known)
+    if keys:
+        certain = Filter(Call("!", (Call("=", (count, Lit(0))),)), certain)
+        anew = state_of(sums, restrict(of.new(child), tuple(k.expr for k in sums.keys), doubtful))
+    else:
+        anew = When(doubtful, state_of(sums, of.new(child)))
+    misfits = (Call("isnull", (Col(t.column),)) for t in sums.terms if t.kind == "sum")
+    return Merge(
+        Project(passthrough(keys or sums.columns), known),
+        Union((Project(passthrough(sums.columns), certain), anew), sums.columns),
+        Filter(_any((Call("<", (count, Lit(0))), *misfits)), known),
+    )
+
+
+def columns_needed(sums: Sums, child: Plan) -> tuple[Column, ...]:
+    """Give the columns of its input that a state is made of."""
+    exprs = (*(k.expr for k in sums.keys), *(e for t in sums.terms for e in (t.value, *t.where) if e is not None))
+    refs = frozenset[int]().union(*(e.refs for e in exprs))
+    return tuple(c for c in child.columns if c.id in refs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A term of a state with the columns that its merge goes through.
+
+    Attributes:
+        before: What is stored.
+        came: What the change adds; of a least or greatest value, that of the rows that came.
+        went: The least or greatest value of the rows that went.
+        is_lost: Whether a stored least or greatest value may have gone.
+    """
+
+    term: Term
+    before: Column
+    came: Column
+    went: Column
+    is_lost: Column
+
+    @classmethod
+    def of(cls, term: Term) -> _Part:
+        name, type_ = term.column.name, term.column.type
+        before, came, went = (new_column(name, type_) for _ in range(3))
+        return cls(term, before, came, went, new_column("is_lost", "boolean"))
+
+    @property
+    def is_extreme(self) -> bool:
+        return self.term.kind in ("least", "greatest")
+
+    @property
+    def after(self) -> Expr:
+        stored = never_null(Col(self.before), self.term)
+        if self.is_extreme:
+            return Call(self.term.kind, (stored, Col(self.came)))
+        if self.term.kind == "sum":
+            return Cast(Call("try_add", (Col(self.came), stored)), self.term.column)
+        return Call("+", (Col(self.came), stored))
+
+    @property
+    def loss(self) -> Expr | None:
+        """Tell whether what went reaches the stored value and what came does not."""
+        if not self.is_extreme:
+            return None
+        reaches, misses = ("<=", "<") if self.term.kind == "least" else (">=", ">")
+        is_missed = Call("or", (Call("isnull", (Col(self.came),)), Call(misses, (Col(self.before), Col(self.came)))))
+        return Call("and", (Call(reaches, (Col(self.went), Col(self.before))), is_missed))
+
+    @property
+    def doubt(self) -> Expr | None:
+        """Tell, over the state afterwards, whether this part of it must be computed from rows."""
+        if self.is_extreme:
+            return Col(self.is_lost)
+        if self.term.bound is None:
+            return None
+        magnitudes = Col(self.term.bound)
+        times = Cast(Lit(_MOST_MAGNITUDES), self.term.column)
+        most = Call("*", (Call("abs", (Col(self.term.column),)), times))
+        # NaN is greater than any number to Spark.
+        is_infinite = Call(">", (magnitudes, Cast(Lit(_HUGE), self.term.column)))
+        return Call("or", (Call(">", (magnitudes, most)), is_infinite))
+
+
+def _changed(sums: Sums, parts: list[_Part], change: Plan) -> Plan:
+    """Give of each touched group what the change brings to every part of its state."""
+    found: list[Output] = []
+    brought: list[Output] = []
+    for part in parts:
+        functions = {part.came: added(part.term)}
+        if part.is_extreme:
+            functions = {part.came: _extreme(part.term, _IS_INSERTION), part.went: _extreme(part.term, IS_DELETION)}
+        for column, function in functions.items():
+            raw = new_column(column.name)
+            found.append(Output(raw, function))
+            brought.append(Output(column, never_null(Col(raw), part.term)))
+    keys = tuple(k.column for k in sums.keys)
+    return Project((*passthrough(keys), *brought), grouped_by(sums, tuple(found), change))
+
+
+def _extreme(term: Term, among: Expr) -> Expr:
+    function = "min" if term.kind == "least" else "max"
+    return Call(function, () if term.value is None else (term.value,), where=all_of((among, *term.where)))
+
+
+def _before(keys: tuple[Column, ...], parts: list[_Part], stored: Scan, change: Plan) -> Project:
+    """Give the stored rows of the touched groups under columns of their own."""
+    renamed = (
+        *(Output(new_column(k.name, k.type), Col(k)) for k in keys),
+        *(Output(p.before, Col(p.term.column)) for p in parts),
+    )
+    touched = restrict(stored, tuple(map(Col, keys)), Project(passthrough(keys), change)) if keys else stored
+    return Project(renamed, touched)
+
+
+def _any(conditions: tuple[Expr, ...]) -> Expr:
+    return reduce(lambda a, b: Call("or", (a, b)), conditions)
+
+
+def _flag(condition: Expr) -> Expr:
+    """Give unknown as false."""
+    return Call("if", (condition, Lit(value=True), Lit(value=False)))

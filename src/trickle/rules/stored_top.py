@@ -1,0 +1,46 @@
+"""The first k rows from the stored ones and the change alone.
+
+Law    no stored row was deleted  =>  top(R1) = top(stored + change(R)),  rows of negative weight left out
+Cost   k rows and the change; the input itself is read only if a stored row was deleted
+Needs  the stored rows to have all columns that decide the order, and no OFFSET
+
+Rows outside the first k can only come in when one of the k leaves. A deleted row that is not stored was not among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trickle.algebra.expr import WEIGHT, Call, Col, Lit, passthrough
+from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, TopK
+from trickle.algebra.walk import sources
+from trickle.compile.state_tables import is_stage
+from trickle.rules.derive import difference, net, restrict, total, weighted
+
+if TYPE_CHECKING:
+    from trickle.rules import Derive
+
+
+def can_use_stored(plan: Plan) -> bool:
+    """Tell whether the stored rows are enough to rank new ones among them, and the input is not small itself."""
+    return (
+        isinstance(plan, TopK)
+        and plan.limit is not None
+        and plan.offset == 0
+        and all(c.orderable for c in plan.columns)
+        and not all(is_stage(source) for source in sources(plan))
+    )
+
+
+def from_stored(plan: Plan, of: Derive, stored: Scan) -> tuple[Plan, Plan]:
+    """Give the stored rows that were deleted, and the change of the top if there are none."""
+    if not isinstance(plan, TopK):
+        message = "only a top-k has stored rows to rank among"
+        raise TypeError(message)
+    change = of.trigger(of.change(plan.child))
+    went = Filter(Call("<", (Col(WEIGHT), Lit(0))), change)
+    hit = restrict(stored, tuple(Col(c) for c in stored.columns), Project(passthrough(plan.columns), went))
+    left = Filter(Call(">", (Col(WEIGHT), Lit(0))), net(total(weighted(stored, 1), change)))
+    candidates = Project(passthrough(plan.columns), Repeat(left))
+    return hit, net(difference(replace(plan, child=candidates), stored))

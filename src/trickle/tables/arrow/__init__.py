@@ -1,0 +1,1 @@
+"""Arrow tables: types, rows, and the border to Spark."""

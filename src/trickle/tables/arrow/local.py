@@ -1,0 +1,90 @@
+"""Rows as Python values: a hashable key that is equal exactly when Spark's null-safe equality says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from trickle.tables.arrow.spark import arrow_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.contract import Given
+
+_NAN: Final = ("NaN",)
+
+
+def row_key(value: Any) -> Any:
+    """Give a hashable stand-in: NaN equals itself, -0.0 equals 0.0, lists and structs compare by their parts.
+
+    >>> row_key([1, float("nan"), None]) == row_key((1, float("nan"), None))
+    True
+    """
+    if isinstance(value, float):
+        return _NAN if isnan(value) else value + 0.0
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, Mapping):
+        return frozenset((row_key(key), row_key(item)) for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(row_key(item) for item in value)
+    return value
+
+
+def as_schema(schema: StructType | str) -> StructType:
+    """Give a schema that may be written as DDL: ``id BIGINT, name STRING``."""
+    parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: StructType | str) -> DataFrame:
+    """Make a DataFrame that is a ``LocalRelation``: Spark knows its size, folds it, and needs no job to read it.
+
+    Rows are tuples in the order of the schema; structs inside may be tuples, dicts or Rows.
+    """
+    fields = as_schema(schema)
+    return arrow_frame(spark, arrow_table(rows, fields), fields)
+
+
+def arrow_table(rows: Sequence[Sequence[Any]], fields: StructType) -> pa.Table:
+    """Make an Arrow table of rows."""
+    if rows and not fields.fields:
+        message = "rows without columns cannot be counted"
+        raise ValueError(message)
+    arrow = to_arrow_schema(fields)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(fields.fields)
+    arrays = [
+        pa.array([_plain(value, field.type) for value in column], type=field.type)
+        for column, field in zip(columns, arrow, strict=True)
+    ]
+    # Positions, not names: two columns may share a name.
+    return pa.Table.from_arrays(arrays, schema=arrow)
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """Turn structs into dicts, which is how Arrow takes them."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        parts = value.values() if isinstance(value, Mapping) else value
+        return {field.name: _plain(part, field.type) for field, part in zip(kind, parts, strict=True)}
+    if pa.types.is_map(kind):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in pairs]
+    if pa.types.is_list(kind):
+        return [_plain(item, kind.value_type) for item in value]
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value
+
+
+def frame_of(spark: SparkSession, rows: Given) -> DataFrame:
+    """Give rows as a DataFrame."""
+    return arrow_frame(spark, rows) if isinstance(rows, pa.Table) else rows

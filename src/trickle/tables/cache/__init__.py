@@ -1,0 +1,1 @@
+"""What the driver remembers of tables."""

@@ -1,0 +1,1 @@
+"""Delta Lake: its log, sources, targets and state tables."""

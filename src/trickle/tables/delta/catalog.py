@@ -1,0 +1,239 @@
+"""Names: where a table lies, whether it is a stream table, and which source stands behind a leaf of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.errors import DefinitionError, SourceError
+from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
+from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta.create import set_property
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.delta.source import DeltaSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.contract import Lane
+
+SESSION_CATALOG: Final = "spark_catalog"
+# Leaves that are constant rows: VALUES, SELECT without FROM, range().
+_CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What makes a Delta table a stream table.
+
+    Attributes:
+        definition: The definition as it is stored.
+        is_copy: The definition was made for another table, of which this one is a clone or has the properties.
+    """
+
+    definition: str
+    is_copy: bool
+
+
+class Catalog:
+    """The user's catalog, with what Trickle needs of it. Sources are kept, because their handles hold parsed logs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        lane: Lane = "auto",
+        columns: KeptColumns | None = None,
+        options: Options = DEFAULT,
+    ) -> None:
+        """Bind to a session."""
+        self.spark = spark
+        self.lane = lane
+        self.columns = columns
+        self.options = options
+        self._sources: dict[tuple[str, str], DeltaSource] = {}
+        self._logs: dict[str, DeltaLogFiles] = {}
+
+    # -- names
+
+    def qualify(self, parts: tuple[str, ...]) -> str:
+        """Give a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``.
+
+        Raises:
+            DefinitionError: ``BAD_NAME``, Spark's own catalog does not take it.
+        """
+        catalog = parts[-3] if len(parts) == 3 else self.spark.catalog.currentCatalog()
+        schema = parts[-2] if len(parts) >= 2 else self.spark.catalog.currentDatabase()
+        if catalog != SESSION_CATALOG:
+            return ".".join(map(shown_part, (catalog, schema, parts[-1])))
+        check_session_name((schema, parts[-1]))
+        return ".".join(shown_part(p.lower()) for p in (schema, parts[-1]))
+
+    def refuse_existing(self, name: str) -> None:
+        """Refuse a name that a table or view has already."""
+        if self.is_there(name):
+            hint = "Choose another name, or drop what is there."
+            raise DefinitionError("NAME_TAKEN", f"there is already a table or view named '{name}'.", hint=hint)
+
+    def is_there(self, name: str) -> bool:
+        """Tell whether there is a table or view of a name."""
+        return bool(self.spark.catalog.tableExists(sql_name(name)))
+
+    def location(self, name: str) -> str | None:
+        """Give where a table lies, None if there is no such table."""
+        session: Any = self.spark._jsparkSession
+        parts = split_name(name)
+        if len(parts) == 2:
+            identifier, some = self._classes
+            wanted = identifier(parts[1], some(parts[0]))
+            catalog = session.sessionState().catalog()
+            if not catalog.databaseExists(parts[0]) or not catalog.tableExists(wanted):
+                return None
+            # As text, Some(…) or None: one call into the JVM instead of three.
+            place = str(catalog.getTableMetadata(wanted).storage().locationUri().toString())
+            return None if place == "None" else place.removeprefix("Some(").removesuffix(")")  # a view has none
+        if not self.is_there(name):
+            return None
+        row = self.spark.sql(f"DESCRIBE DETAIL {sql_name(name)}").select("location").first()
+        return str(row[0]) if row else None
+
+    @cached_property
+    def _classes(self) -> tuple[Any, Any]:
+        """To look a class up by its path takes longer than to ask the catalog."""
+        jvm: Any = self.spark._jvm
+        return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
+
+    def marks(self, location: str) -> Marks | None:
+        """Tell from a table's log what makes it a stream table; None if it is not a Delta table, or an ordinary one."""
+        log = self._log(location)
+        try:
+            head = log.head()
+        except SourceError as error:
+            if error.code == "SOURCE_MISSING":
+                return None
+            raise
+        metadata = log.metadata(head)
+        properties = metadata.get("configuration") or {}
+        found = properties.get(DEFINITION_PROPERTY)
+        return None if found is None else Marks(str(found), properties.get(TABLE_PROPERTY) != metadata.get("id"))
+
+    def definitions(self) -> Iterator[tuple[str, Marks | Exception]]:
+        """Give name and marks of every table that has a definition, in all schemas of the current catalog.
+
+        Of a table whose log cannot be read, the error is given: it may be a stream table.
+        """
+        for database in self.spark.catalog.listDatabases():
+            # The catalog's own listing opens every table, and fails with the first that it cannot open.
+            for table in self.spark.sql(f"SHOW TABLES IN {quote(database.name)}").collect():
+                if table["isTemporary"]:
+                    continue
+                name = f"{database.name}.{table['tableName']}"
+                try:
+                    name = self.qualify((database.name, table["tableName"]))
+                    location = self.location(name)
+                    marks = None if location is None else self.marks(location)
+                except Exception as error:
+                    yield name, error
+                    continue
+                if marks is not None:
+                    yield name, marks
+
+    def bind(self, name: str, location: str) -> None:
+        """Make the definition that a table carries its own."""
+        log = self._log(location)
+        set_property(self.spark, name, TABLE_PROPERTY, str(log.metadata(log.head())["id"]))
+
+    def drop(self, name: str) -> None:
+        """Drop a table with its data."""
+        self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
+
+    # -- sources
+
+    def source_of_leaf(self, leaf: Any, schema: str = "default") -> DeltaSource | None:
+        """Give the source behind a leaf of an optimised plan, None for constant rows.
+
+        Raises:
+            DefinitionError: ``UNSUPPORTED_SOURCE``, the leaf is not a table with versions.
+        """
+        kind = str(leaf.getClass().getSimpleName())
+        if kind in _CONSTANT:
+            return None
+        if kind != "LogicalRelation" or "Tahoe" not in _location_class(leaf):
+            text = f"the query reads {_describe(leaf, kind)}, which is not a Delta table."
+            hint = "Write it to a Delta table and read that, so that its versions and changes can be told."
+            raise DefinitionError("UNSUPPORTED_SOURCE", text, hint=hint)
+        index = leaf.relation().location()
+        if index.isTimeTravelQuery():
+            return None
+        path = str(index.deltaLog().dataPath().toString())
+        name = f"delta.`{path.removeprefix('file:')}`"
+        table = leaf.catalogTable()
+        if table.isDefined():
+            name = _relative(table.get().identifier(), schema)
+        return self._source(name, path)
+
+    def source_by_name(self, name: str, *, catalog: str, schema: str) -> DeltaSource:
+        """Give the source that a definition made in a catalog and schema calls ``name``.
+
+        Raises:
+            SourceError: ``SOURCE_MISSING``.
+        """
+        if name.startswith("delta.`"):
+            path = name.removeprefix("delta.`").removesuffix("`")
+        else:
+            parts = split_name(name)
+            full = (*(catalog, schema)[: 3 - len(parts)], *parts)
+            found = self.location(self.qualify(full))
+            if found is None:
+                hint = "Was it dropped or renamed? Create it again, or drop the stream table."
+                raise SourceError("SOURCE_MISSING", f"there is no source table '{name}' any more.", hint=hint)
+            path = found
+        return self._source(name, path)
+
+    def _source(self, name: str, path: str) -> DeltaSource:
+        known = self._sources.get((name, path))
+        if known is None:
+            # Of two threads that ask, both get the first one's: what it keeps is to serve all.
+            made = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns, options=self.options)
+            known = self._sources.setdefault((name, path), made)
+        return known
+
+    def _log(self, location: str) -> DeltaLogFiles:
+        known = self._logs.get(location)
+        if known is None:
+            known = self._logs.setdefault(location, DeltaLogFiles(DeltaHandle(self.spark, location), self.options))
+        return known
+
+
+def _location_class(leaf: Any) -> str:
+    relation = leaf.relation()
+    if "HadoopFsRelation" not in str(relation.getClass().getName()) and "DeltaLog" not in str(
+        relation.getClass().getName()
+    ):
+        return ""
+    return str(relation.location().getClass().getSimpleName())
+
+
+def _describe(leaf: Any, kind: str) -> str:
+    if kind == "LogicalRelation":
+        table = leaf.catalogTable()
+        return f"'{table.get().identifier().table()}'" if table.isDefined() else "files that have no versions"
+    if kind == "LogicalRDD":
+        return "rows held in memory (a DataFrame made from Python data, or a temporary view of one)"
+    return f"a {kind}"
+
+
+def _relative(identifier: Any, schema: str) -> str:
+    """Name a table as a query in that schema would."""
+    database = str(identifier.database().get()) if identifier.database().isDefined() else schema
+    catalog = str(identifier.catalog().get()) if identifier.catalog().isDefined() else SESSION_CATALOG
+    parts = [str(identifier.table())]
+    if catalog != SESSION_CATALOG:
+        parts = [catalog, database, *parts]
+    elif database != schema:
+        parts = [database, *parts]
+    return ".".join(p if p.replace("_", "a").isalnum() else quote(p) for p in parts)

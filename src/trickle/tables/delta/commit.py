@@ -1,0 +1,151 @@
+"""One conditional commit to a Delta table, carrying a record.
+
+The record is the commit's ``userMetadata``; a ``SetTransaction`` of the application ``trickle``, numbered one higher at
+each commit, marks it as ours. Delta refuses a commit if one that it did not see set the same application's transaction,
+so of two refreshes that start from one version one wins, on any storage with an atomic log store. A local file system
+has none between processes: there a lock file is held from the last look at the log to the end of the commit.
+
+MERGE would need these things as session settings, which parallel refreshes in one session would mix up, and scans the
+table twice; a transaction of our own takes them as arguments.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from trickle.errors import ConflictError
+from trickle.tables.delta.actions import FileAction, parse_commit
+from trickle.tables.delta.log import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from trickle.tables.delta.files import FileList
+    from trickle.tables.delta.jvm import DeltaHandle, Jvm
+
+APPLICATION: Final = "trickle"
+"""The application id of our transactions in the Delta log."""
+
+
+def conflict(name: str) -> ConflictError:
+    """Give the error of the refresh that came second."""
+    return ConflictError(
+        "CONCURRENT_REFRESH",
+        f"Another writer committed to stream table {name} while this refresh was running; nothing was written.",
+        hint="Refresh again: it starts from where the other one ended.",
+    )
+
+
+@contextmanager
+def commit_lock(location: str) -> Iterator[None]:
+    """Hold the table's lock file, if it is on a local file system; the system frees it when the process dies."""
+    folder = local_path(location)
+    if folder is None:
+        yield
+        return
+    with (folder / "_delta_log" / ".trickle.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class Transaction:
+    """A transaction on one snapshot of a table: read files, write files, then ``commit`` all at once.
+
+    It reads the whole table as far as conflicts go, so a data-changing commit by anyone in between makes it fail.
+    """
+
+    def __init__(self, handle: DeltaHandle, name: str, listed: FileList | None = None) -> None:
+        """Start on the newest snapshot; what ``listed`` knows of the table's files saves a Spark job."""
+        self.handle = handle
+        self.name = name
+        self.snapshot: Jvm = handle.update()
+        self.version = int(self.snapshot.version())
+        self._transaction: Jvm = handle.start(self.snapshot)
+        self._transaction.readWholeTable()
+        self._transaction.readTxn().addOne(APPLICATION)
+        self._written: list[FileAction] = []
+        self._listed = listed
+        self.is_redefined = False
+
+    @property
+    def has_feed(self) -> bool:
+        """Tell whether the table keeps a change feed."""
+        return self.handle.has_feed(self.snapshot)
+
+    def files(self) -> list[tuple[FileAction, Jvm]]:
+        """Give the table's files, each with Delta's own action for it."""
+        known = self._listed.at(self.version) if self._listed is not None else None
+        if known is not None:
+            return [(file, self.handle.action("add", file.body)) for file in known]
+        found = [(_parsed(action), action) for action in self.handle.all_files(self._transaction)]
+        if self._listed is not None:
+            self._listed.learn(self.version, [file for file, _ in found])
+        return found
+
+    def redefine(self, metadata: Mapping[str, Any]) -> None:
+        """Let the commit give the table this ``metaData`` action; rows are written with its schema from here on."""
+        self._transaction.updateMetadata(self.handle.action("metaData", metadata), False)
+        self.is_redefined = True
+
+    def write(self, rows: DataFrame) -> list[Jvm]:
+        """Write rows to files that no version names yet; gives the actions that would."""
+        with _conflicts_named(self.name):
+            written = self._transaction.writeFiles(rows._jdf)
+        actions = [written.apply(place) for place in range(written.size())]
+        self._written += [_parsed(action) for action in actions]
+        return actions
+
+    def added_rows(self) -> int:
+        """Count the rows in the data files written so far."""
+        return sum(file.records or 0 for file in self._written if file.action == "add")
+
+    def metrics(self) -> dict[str, int]:
+        """Give what the table's history shows of the files written so far."""
+        adds = [file for file in self._written if file.action == "add"]
+        size = sum(file.size for file in self._written)
+        return {"numFiles": len(adds), "numOutputBytes": size, "numOutputRows": self.added_rows()}
+
+    def commit(self, actions: Iterable[Jvm], mode: str, number: int, record: str) -> int:
+        """Make the next version; gives its number. ``mode`` is what the table's history shows, Append or Overwrite."""
+        mark = self.handle.action("txn", {"appId": APPLICATION, "version": number})
+        operation = self.handle.write_operation(mode, record)
+        with _conflicts_named(self.name):
+            return int(self._transaction.commit(self.handle.seq([*actions, mark]), operation))
+
+    def abandon(self) -> None:
+        """Delete the files written, which no version will name."""
+        for file in self._written:
+            self.handle.delete(file.path)
+        self._written = []
+
+
+def _parsed(action: Jvm) -> FileAction:
+    commit = parse_commit(0, str(action.json()))
+    (file,) = (*commit.adds, *commit.removes, *commit.feed)
+    return file
+
+
+@contextmanager
+def _conflicts_named(name: str) -> Iterator[None]:
+    """Turn Delta's concurrency errors into ours."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        if "Concurrent" in _class_name(error.java_exception):
+            raise conflict(name) from error
+        raise
+    except PySparkException as error:
+        if "CONCURRENT" in str(error.getCondition() or "") or "Concurrent" in type(error).__name__:
+            raise conflict(name) from error
+        raise
+
+
+def _class_name(thrown: Any) -> str:
+    return str(thrown.getClass().getName())

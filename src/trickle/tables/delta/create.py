@@ -1,0 +1,205 @@
+"""Making the Delta table of a new stream table: an empty one, then its rows; or nothing at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import ParseException
+
+from trickle.errors import DefinitionError
+from trickle.model.names import sql_name
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.log import local_path
+from trickle.tables.delta.resolve import location_of
+from trickle.tables.delta.target import DeltaTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.contract import Lane
+    from trickle.tables.delta.jvm import Jvm
+
+_NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
+"""Signs that Parquet's schema does not take: with one of them in a name, Delta must map names to others."""
+
+_RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+Fill = Callable[[DeltaTarget], object]
+
+
+def table_properties(options: Options = DEFAULT) -> dict[str, str]:
+    """Give the properties of a table that Trickle makes."""
+    return {
+        "delta.enableChangeDataFeed": "true",
+        # A checkpoint costs as much as ten small commits.
+        "delta.checkpointInterval": str(options.checkpoint_interval),
+        # A concurrent append by someone else must conflict too: unseen, it would be taken for ours.
+        "delta.isolationLevel": "Serializable",
+    }
+
+
+def create_target(
+    spark: SparkSession,
+    name: str,
+    rows: DataFrame,
+    record: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    lane: Lane = "auto",
+) -> DeltaTarget:
+    """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
+    return make_target(spark, name, rows, lambda made: made.append(rows, record, made.state()), properties, lane=lane)
+
+
+def make_target(
+    spark: SparkSession,
+    name: str,
+    like: DataFrame,
+    fill: Fill,
+    properties: Mapping[str, str] | None = None,
+    *,
+    lane: Lane = "auto",
+    options: Options = DEFAULT,
+    bind: str | None = None,
+) -> DeltaTarget:
+    """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
+
+    The property ``bind``, if given, is set to the table's id. If anything fails, neither a folder nor a catalog entry of
+    ours is left; what another process made meanwhile is not touched.
+
+    Raises:
+        DefinitionError: ``NAME_TAKEN``, there is a table or view of that name; ``BAD_NAME``, it cannot be one;
+            ``RESERVED_COLUMN``, a column has a name that the change feed needs.
+    """
+    identifier = _identifier(spark, name)
+    reserved = sorted(_RESERVED & {column.lower() for column in like.columns})
+    if reserved:
+        raise DefinitionError(
+            "RESERVED_COLUMN",
+            f"Column {reserved[0]} of {name} has a name that Delta's change feed uses.",
+            hint="Give it another name with AS.",
+        )
+    handle = _default_place(spark, identifier)
+    with _one_at_a_time(handle):
+        if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
+            raise _taken(name)
+        fresh = handle is not None and not handle.folder_exists()
+        try:
+            _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
+        except BaseException as error:
+            # One who does not ask for the lock may have come first, and may not have finished.
+            if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
+                raise _taken(name) from error
+            if fresh and handle is not None:
+                handle.delete_empty_folder()
+            raise
+    target = open_target(spark, name, lane=lane, options=options)
+    identity = target.handle.head()[1]
+    try:
+        if bind is not None:
+            set_property(spark, name, bind, identity)
+        fill(target)
+    except BaseException:
+        _clean(spark, name, target.handle, identity, fresh=fresh)
+        raise
+    return target
+
+
+@contextmanager
+def _one_at_a_time(place: DeltaHandle | None) -> Iterator[None]:
+    """Let one process or thread at a time make tables in a schema, if its folder is on a local file system."""
+    folder = local_path(place.location) if place is not None else None
+    if folder is None:
+        yield
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / ".trickle-create.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _has_log(place: DeltaHandle) -> bool:
+    return place.folder_exists() and place.head()[0] >= 0
+
+
+def set_property(spark: SparkSession, name: str, key: str, value: str) -> None:
+    """Set a property of a table; its value is plain letters, digits and dashes."""
+    spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('{key}' = '{value}')")
+
+
+def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
+    # Rows come with the next commit: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta
+    # refuses files in the commit that turns on both column mapping and the change feed. A table without a record is
+    # one not yet refreshed, so a crash in between does no harm.
+    jvm: Jvm = spark._jvm
+    made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(sql_name(name))
+    made = made.addColumns(like._jdf.schema().asNullable())
+    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json()))):
+        settings = {**settings, "delta.columnMapping.mode": "name"}
+    for key, value in settings.items():
+        made = made.property(key, value)
+    made.execute()
+
+
+def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto", options: Options = DEFAULT) -> DeltaTarget:
+    """Give the table of an existing stream table."""
+    return DeltaTarget(spark, name, location_of(spark, sql_name(name)), lane=lane, options=options)
+
+
+def _identifier(spark: SparkSession, name: str) -> Jvm:
+    parser: Jvm = spark._jsparkSession.sessionState().sqlParser()
+    try:
+        return parser.parseMultipartIdentifier(name)
+    except ParseException as error:
+        raise DefinitionError(
+            "BAD_NAME", f"{name!r} cannot be a table name.", hint="Use letters, digits and _, or quote it with `…`."
+        ) from error
+
+
+def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
+    """Give the place where Spark's own catalog puts a table of that name; None for other catalogs, which clean up."""
+    names = [str(parts.apply(at)) for at in range(parts.size())]
+    if len(names) == 3 and names[0] == "spark_catalog":
+        names = names[1:]
+    if len(names) > 2 or spark.catalog.currentCatalog() != "spark_catalog":
+        return None
+    jvm: Jvm = spark._jvm
+    handle = DeltaHandle(spark, "")
+    database = handle.some(names[0] if len(names) == 2 else spark.catalog.currentDatabase())
+    identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(names[-1], database)
+    catalog: Jvm = spark._jsparkSession.sessionState().catalog()
+    uri = catalog.defaultTablePath(identifier)
+    return DeltaHandle(spark, str(jvm.org.apache.hadoop.fs.Path(uri).toString()))
+
+
+def _clean(spark: SparkSession, name: str, made: DeltaHandle, identity: str, *, fresh: bool) -> None:
+    """Take away the table of a failed creation, unless another was made in its place meanwhile."""
+    if not made.folder_exists() or made.head()[1] != identity:
+        return
+    spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
+    if fresh and made.folder_exists() and made.head()[1] in ("", identity):
+        made.delete_folder()
+
+
+def _taken(name: str) -> DefinitionError:
+    return DefinitionError(
+        "NAME_TAKEN", f"There is already a table or view {name}.", hint="Drop it, or choose another name."
+    )
+
+
+def _field_names(kind: object) -> list[str]:
+    """Give the names of all fields of a type's JSON, nested ones too."""
+    if isinstance(kind, list):
+        return [name for item in kind for name in _field_names(item)]
+    if not isinstance(kind, dict):
+        return []
+    own = [str(kind["name"])] if "nullable" in kind and "name" in kind else []
+    return own + [name for key, value in kind.items() if key != "metadata" for name in _field_names(value)]

@@ -1,0 +1,1 @@
+"""Reads and writes Delta tables in the driver, without Spark jobs."""

@@ -1,0 +1,120 @@
+"""Small writes to a stream table's Delta table, done in the driver: same commits as the Spark lane, no Spark job.
+
+The lane takes a write if its rows are in the driver already, the table is small, plain and on a local file system, and
+no checkpoint is due; otherwise it declines before anything is written, and the Spark lane does the work.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from trickle.errors import StateError
+from trickle.model.reason import STATE_MISMATCH
+from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edit_sum
+from trickle.tables.contract import WEIGHT, check_count
+from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.driver.transaction import Draft, KeptRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trickle.tables.contract import Applied, Given, Record, TargetState
+    from trickle.tables.delta.target import DeltaTarget
+
+
+class DriverLane:
+    """The verbs of a target; each gives None if the Spark lane must do it. Keeps the table's rows between commits."""
+
+    def __init__(self, target: DeltaTarget) -> None:
+        """Bind to a target; touches nothing yet."""
+        self.target = target
+        self._kept = KeptRows()
+
+    def rows(self, most: int) -> pa.Table | None:
+        """Give all rows, if they are no more than some."""
+        try:
+            draft = Draft(self.target, self._kept, "", self.target.state())
+            files = draft.files()
+            if sum(file.records or 0 for file in files) > most:
+                return None
+            return pa.concat_tables([draft.schema.empty_table(), *draft.stored(files)])
+        except NeedsSparkError:
+            return None
+
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied | None:
+        """Replace all rows, if they are no more than some."""
+
+        def write(draft: Draft) -> Applied:
+            new = draft.given(rows)
+            check_count(new.num_rows, most)
+            return draft.replace_all(new)
+
+        return self._try(write, record, expected)
+
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied | None:
+        """Add rows."""
+        return self._try(lambda draft: draft.only_add(draft.given(rows)), record, expected)
+
+    def touch(self, record: Record, expected: TargetState) -> Applied | None:
+        """Commit the record alone."""
+        return self._try(lambda draft: draft.only_add(draft.schema.empty_table()), record, expected)
+
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied | None:
+        """Delete -n copies of a row, add +n copies."""
+
+        def write(draft: Draft) -> Applied:
+            rows = draft.given(change, pa.schema([*draft.schema, pa.field(WEIGHT, pa.int64())]))
+            if not (rows.column(rows.num_columns - 1).to_numpy() < 0).any():
+                return draft.only_add(edit_bag(draft.schema.empty_table(), rows).inserts)
+            return draft.apply(lambda stored: edit_bag(stored, rows))
+
+        return self._try(write, record, expected)
+
+    def replace_keys(
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
+    ) -> Applied | None:
+        """Make ``rows`` the table's rows of the touched keys."""
+
+        def write(draft: Draft) -> Applied:
+            new = draft.given(rows)
+            key_schema = pa.schema([draft.schema.field(name) for name in keys])
+            some = draft.given(touched, key_schema) if keys else key_schema.empty_table()
+            return draft.apply(lambda stored: edit_keys(stored, new, some, keys))
+
+        return self._try(write, record, expected)
+
+    def accumulate(
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
+    ) -> Applied | None:
+        """Add ``delta`` to the stored rows of its keys."""
+
+        def write(draft: Draft) -> Applied:
+            rows = draft.given(delta)
+            return draft.apply(lambda stored: edit_sum(stored, rows, keys, count))
+
+        return self._try(write, record, expected)
+
+    def _try(self, write: Callable[[Draft], Applied], record: Record, expected: TargetState) -> Applied | None:
+        draft = None
+        try:
+            draft = Draft(self.target, self._kept, record, expected)
+            return None if draft.log.owes_checkpoint else write(draft)
+        except NeedsSparkError:
+            return None
+        except MissingRowsError as error:
+            raise StateError(
+                STATE_MISMATCH,
+                f"Stream table {self.target.name} holds {error}.",
+                hint="Someone changed it, or its record; a full refresh repairs it.",
+            ) from error
+        except OverflowError as error:
+            raise StateError(
+                "SUM_OVERFLOW",
+                f"Stream table {self.target.name}: {error}.",
+                hint="Give the column a wider type with CAST.",
+            ) from error
+        finally:
+            if draft is not None:
+                draft.close()

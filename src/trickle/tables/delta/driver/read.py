@@ -1,0 +1,228 @@
+"""Small changes of a Delta table read in the driver, by pyarrow: no Spark job, a few milliseconds.
+
+What Spark would read in another way than pyarrow is left to Spark (``NeedsSparkError``): old calendars, types that only
+resemble the table's, names that differ in case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import arrow_fields
+from trickle.tables.contract import WEIGHT
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from trickle.tables.contract import Span
+    from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.changes import ReadingPlan
+    from trickle.tables.delta.log import DeltaLogFiles
+
+    Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
+
+_OLD_CALENDAR: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+_CHANGE_TYPE: Final = "_change_type"
+_CAME: Final = pa.array(["insert", "update_postimage"])
+
+
+def is_small(span: Span, options: Options = DEFAULT) -> bool:
+    """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
+    few = span.rows is None or span.rows <= options.driver_change_rows
+    return few and span.broken is None and span.bytes <= options.driver_change_bytes
+
+
+def read_change(
+    log: DeltaLogFiles,
+    plan: ReadingPlan,
+    span: Span,
+    columns: Sequence[str],
+    vector: Vector,
+    options: Options = DEFAULT,
+) -> pa.Table:
+    """Give the rows of a reading plan: the columns in order, and their weights, netted unless rows only came.
+
+    ``vector`` gives the places of the rows that a file's deletion vector masks.
+
+    Raises:
+        NeedsSparkError: Only Spark can read it.
+    """
+    metadata = log.metadata(span.upto)
+    if not is_readable(log.protocol(span.upto), metadata):
+        raise NeedsSparkError
+    known = arrow_fields(metadata)
+    fields = [field for name in columns if (field := known.get(name)) is not None]
+    if len(fields) < len(columns) or any("." in name for name in columns):  # a dot would name a field of a struct
+        raise NeedsSparkError
+    loose = [pa.field(field.name, field.type) for field in fields]
+    partitions = set(metadata.get("partitionColumns") or ())
+    schema = pa.schema([*loose, pa.field(WEIGHT, pa.int64(), nullable=False)])
+    parts = []
+    total = 0
+    for file, sign, places in _signed_files(plan, vector):
+        path = log.path_of(file.path)
+        if path is None:
+            raise NeedsSparkError
+        rows = read_file(path, loose, partition=_partition(file, partitions), feed=sign is None)
+        total += rows.num_rows
+        if total > (options.driver_change_rows if span.rows is None else options.driver_change_rows_read):
+            raise NeedsSparkError
+        if sign is None:
+            signs = pc.if_else(pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME), 1, -1)
+            rows = rows.drop_columns([_CHANGE_TYPE])
+        else:
+            rows = rows if places is None else rows.take(pa.array(places(rows.num_rows)))
+            signs = pa.array(np.full(rows.num_rows, sign, np.int64))
+        parts.append(pa.Table.from_arrays([*rows.columns, signs.cast(pa.int64())], schema=schema))
+    change = pa.concat_tables(parts) if parts else schema.empty_table()
+    return change if plan.is_append else net(change, schema, options)
+
+
+def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
+    """Give the files to read, each with the sign of its rows (None: it tells them itself) and which of them count."""
+    for files, sign in ((plan.added, 1), (plan.removed, -1)):
+        for file in files:
+            yield file, sign, _others(vector(file)) if file.vector else None
+    for before, after in plan.remasked:
+        was, now = (vector(file) if file.vector else np.zeros(0, np.int64) for file in (before, after))
+        for places, sign in ((np.setdiff1d(now, was), -1), (np.setdiff1d(was, now), 1)):
+            if len(places):
+                yield after, sign, lambda _, places=places: places
+    for file in plan.feed:
+        yield file, None, None
+
+
+def _others(masked: Any) -> Any:
+    return lambda count: np.setdiff1d(np.arange(count), masked, assume_unique=True)
+
+
+def read_file(
+    path: Path, fields: Sequence[pa.Field], *, partition: Mapping[str, str | None] | None = None, feed: bool = False
+) -> pa.Table:
+    """Give the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
+
+    Raises:
+        NeedsSparkError: Only Spark can read it, or it is gone.
+    """
+    partition = partition or {}
+    try:
+        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+            check_calendar(file)
+            there = set(file.schema_arrow.names)
+            lower = {name.lower() for name in there - {field.name for field in fields}}
+            stored = [field.name for field in fields if field.name in there and field.name not in partition]
+            rows = file.read([*stored, _CHANGE_TYPE] if feed else stored)
+            count = file.metadata.num_rows
+            columns = []
+            for field in fields:
+                if field.name in partition:
+                    columns.append(_constant(partition[field.name], field.type, count))
+                elif field.name in there:
+                    columns.append(_as(rows[field.name], field, file))
+                elif field.name.lower() in lower:
+                    raise NeedsSparkError
+                else:
+                    columns.append(pa.nulls(count, field.type))
+    except (FileNotFoundError, pa.ArrowException) as error:
+        raise NeedsSparkError from error
+    names = [field.name for field in fields]
+    if feed:
+        columns.append(rows[_CHANGE_TYPE].cast(pa.string()))
+        names.append(_CHANGE_TYPE)
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def check_calendar(file: pq.ParquetFile) -> None:
+    """Refuse a file whose dates may count by the old calendar.
+
+    Raises:
+        NeedsSparkError: Only Spark can read it.
+    """
+    marks = file.metadata.metadata or {}
+    if _OLD_CALENDAR & marks.keys() or marks.get(b"org.apache.spark.version", b"4").startswith((b"1.", b"2.")):
+        raise NeedsSparkError
+
+
+def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
+    """Give a column the table's type, if that changes how its values are held and not what they are."""
+    kind = column.type
+    if kind == field.type:
+        return column
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(field.type):
+        zones = kind.tz is not None, field.type.tz is not None
+        # The old 96-bit timestamps are instants, but have no zone in Parquet's schema.
+        instant = zones == (False, True) and _physical(file, field.name) == "INT96"
+        if kind.unit == "ns" or (zones[0] != zones[1] and not instant):
+            raise NeedsSparkError
+    elif _family(kind) != _family(field.type):
+        raise NeedsSparkError
+    return column.cast(field.type)
+
+
+def _family(kind: Any) -> str:
+    for name in ("signed_integer", "decimal"):
+        if getattr(pa.types, f"is_{name}")(kind):
+            return name
+    return str(plain_type(kind))
+
+
+def plain_type(kind: Any) -> Any:
+    """Give the type that a column's values have in whatever layout they are held."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
+
+
+def _physical(file: pq.ParquetFile, name: str) -> str:
+    columns = [file.schema.column(at) for at in range(len(file.schema))]
+    return next(str(column.physical_type) for column in columns if column.path == name)
+
+
+def _partition(file: FileAction, names: set[str]) -> dict[str, str | None]:
+    if not names:
+        return {}
+    values = file.body.get("partitionValues")
+    if values is None:
+        raise NeedsSparkError  # some writers leave them out of a remove
+    return {name: values.get(name) for name in names}
+
+
+def _constant(text: str | None, kind: Any, count: int) -> Any:
+    """Give a partition column: the log has its value as text. Instants are written in the writer's zone: not ours."""
+    if text is None or text == "":
+        return pa.nulls(count, kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_binary(kind) or pa.types.is_floating(kind):
+        raise NeedsSparkError
+    return pa.repeat(pa.scalar(text).cast(kind), count)
+
+
+def net(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) -> pa.Table:
+    """Sum the weights of rows that are the same to the bit, and leave the zeros out."""
+    names = [f"c{place}" for place in range(change.num_columns - 1)]
+    if not names:
+        total = pc.sum(change[WEIGHT]).as_py() or 0
+        return pa.Table.from_arrays([pa.array([total] if total else [], pa.int64())], schema=schema)
+    change = change.rename_columns([*names, "w"])
+    if change.num_rows > options.polars_net_rows and all(_is_exact(type_) for type_ in schema.types):
+        rows = pl.DataFrame(pl.from_arrow(change)).lazy().group_by(names).agg(pl.col("w").sum())
+        summed = rows.filter(pl.col("w") != 0).collect().to_arrow(compat_level=pl.CompatLevel.oldest())
+        return pa.Table.from_arrays(summed.columns, names=schema.names).cast(schema)
+    summed = change.group_by(names).aggregate([("w", "sum")])
+    summed = summed.filter(pc.not_equal(summed["w_sum"], 0)).select([*names, "w_sum"])
+    return pa.Table.from_arrays(summed.columns, schema=schema)
+
+
+def _is_exact(type_: Any) -> bool:
+    """Tell whether values of a type are the same to polars exactly when they are to the bit."""
+    tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32, pa.types.is_decimal128, pa.types.is_string)
+    return any(test(type_) for test in tests)

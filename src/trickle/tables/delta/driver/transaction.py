@@ -1,0 +1,191 @@
+"""One write in progress in the driver: what it reads of the table, the files it writes, its commit."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from trickle.tables.arrow.local import frame_of
+from trickle.tables.arrow.rows import with_places
+from trickle.tables.arrow.types import arrow_schema, file_schema
+from trickle.tables.contract import Applied
+from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed
+from trickle.tables.delta.driver.log import LocalLog
+from trickle.tables.delta.driver.read import read_file
+from trickle.tables.delta.driver.write import FileWriter, removal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from trickle.tables.arrow.edit import Edit
+    from trickle.tables.contract import Given, Record, TargetState
+    from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.driver.write import Action
+    from trickle.tables.delta.target import DeltaTarget
+
+
+class KeptRows:
+    """The rows of a table's files, by path, known from earlier reads and writes.
+
+    A file never changes, so that what one thread knows serves all. The mapping is never changed but put in place at once.
+    """
+
+    def __init__(self) -> None:
+        """Know no file yet."""
+        self.of_files: Mapping[str, pa.Table] = {}
+
+
+class Draft:
+    """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
+
+    def __init__(self, target: DeltaTarget, kept: KeptRows, record: Record, expected: TargetState) -> None:
+        """Look at the table; ``kept`` are the rows of its files known from earlier, and will be those known then.
+
+        Raises:
+            ConflictError: Another refresh came first.
+            NeedsSparkError: The table is not one for this lane.
+        """
+        self._clock = perf_counter()
+        self.target = target
+        self.options = target.options
+        self.kept = kept
+        self.record = record
+        self.log = LocalLog(target, expected)
+        schema = arrow_schema(self.log.metadata)
+        if schema is None:
+            raise NeedsSparkError
+        self.schema = schema
+        self.file_schema = file_schema(self.log.metadata, schema)
+        self.writer = FileWriter(self.log.folder)
+        self._fresh: dict[str, pa.Table] = {}
+        self._keeps = False
+
+    # -- reading
+
+    def given(self, given: Given, schema: pa.Schema | None = None) -> pa.Table:
+        """Give rows that are in the driver, if they fit the schema (the table's own, if None)."""
+        wanted = schema or self.schema
+        rows = given if isinstance(given, pa.Table) else None
+        if rows is None or rows.schema.types != wanted.types:
+            # Spark's own way to Arrow gives the types of its tables.
+            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=self.options.commit_rows)
+        if rows is None or rows.num_rows > self.options.commit_rows or rows.schema.types != wanted.types:
+            raise NeedsSparkError
+        # The weight goes by its place; the others by name and place, as the Spark lane demands.
+        if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
+            raise NeedsSparkError
+        if any(column.null_count and not field.nullable for field, column in zip(wanted, rows.columns, strict=True)):
+            raise NeedsSparkError
+        return pa.Table.from_arrays(rows.columns, schema=wanted)
+
+    def files(self) -> list[FileAction]:
+        """List the table's files."""
+        found = self.target.files.at(self.log.read)
+        if found is None:
+            raise NeedsSparkError
+        return found
+
+    def stored(self, files: Sequence[FileAction]) -> list[pa.Table]:
+        """Give the rows of the table's files; those of files not seen before are read."""
+        counts = [file.records for file in files]
+        size = sum(file.size for file in files)
+        if any(file.vector for file in files) or None in counts or size > self.options.commit_bytes:
+            raise NeedsSparkError
+        if sum(count for count in counts if count is not None) > self.options.commit_rows:
+            raise NeedsSparkError
+        self._keeps = True  # a table that is only appended to needs no rows kept
+        before, now = self.kept.of_files, dict[str, pa.Table]()
+        for file in files:
+            rows = before.get(file.path)
+            if rows is None or rows.schema != self.schema:
+                path = self.target.log.path_of(file.path)
+                if path is None:
+                    raise NeedsSparkError
+                rows = read_file(path, list(self.file_schema))
+                rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
+            now[file.path] = rows
+        self.kept.of_files = now
+        return list(now.values())
+
+    # -- writing
+
+    def only_add(self, rows: pa.Table) -> Applied:
+        """Add rows, or nothing but the record."""
+        return self._commit([self._add(rows)] if rows.num_rows else [], "Append", rows.num_rows, 0)
+
+    def replace_all(self, rows: pa.Table) -> Applied:
+        """Put rows in the place of all others; whoever reads the change feed sees that from the files."""
+        files = self.files()
+        actions = [removal(file) for file in files]
+        if rows.num_rows:
+            actions.append(self._add(rows))
+        deleted = sum((file.records or 0) - file.masked for file in files)
+        return self._commit(actions, "Overwrite", rows.num_rows, deleted)
+
+    def apply(self, edit_of: Callable[[pa.Table], Edit]) -> Applied:
+        """Write the files anew that hold leaving rows, without those and with the rows that come."""
+        files = self.files()
+        parts = self.stored(files)
+        stored = pa.concat_tables([self.schema.empty_table(), *parts])
+        edit = edit_of(stored)
+        inserts = pa.Table.from_arrays(edit.inserts.columns, schema=self.schema)
+        if not len(edit.leaving):
+            return self.only_add(inserts)
+        staying = np.ones(stored.num_rows, np.bool_)
+        staying[edit.leaving] = False
+        ends = np.cumsum([part.num_rows for part in parts])
+        hit = set(np.searchsorted(ends, edit.leaving, side="right").tolist())
+        if len(files) > self.options.commit_files:
+            hit = set(range(len(files)))
+        kept = [
+            part.filter(pa.array(staying[end - part.num_rows : end]))
+            for place, (part, end) in enumerate(zip(parts, ends, strict=True))
+            if place in hit
+        ]
+        rows = pa.concat_tables([*kept, inserts])
+        actions = [removal(files[place]) for place in sorted(hit)]
+        if rows.num_rows:
+            actions.append(self._add(rows))
+        if has_feed(self.log.metadata):
+            told = _told(with_places(stored, edit.leaving), inserts)
+            actions.append(self.writer.feed(self._as_in_files(told)))
+        return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
+
+    def _add(self, rows: pa.Table) -> Action:
+        pieces = max((column.num_chunks for column in rows.columns), default=0)
+        rows = rows.combine_chunks() if pieces > self.options.commit_chunks else rows
+        action = self.writer.add(self._as_in_files(rows))
+        self._fresh[str(action["add"]["path"])] = rows
+        return action
+
+    def _as_in_files(self, rows: pa.Table) -> pa.Table:
+        """Give rows, perhaps with more columns than the table's, under the names that files have for them."""
+        more = list(rows.schema)[len(self.schema) :]
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema([*self.file_schema, *more]))
+
+    def _commit(self, actions: Sequence[Action], mode: str, inserted: int, deleted: int) -> Applied:
+        metrics = {
+            "numFiles": sum("add" in action for action in actions),
+            "numOutputBytes": self.writer.bytes,
+            "numOutputRows": sum(rows.num_rows for rows in self._fresh.values()),
+            "numInsertedRows": inserted,
+            "numDeletedRows": deleted,
+        }
+        version = self.log.commit(actions, mode, self.record, metrics)
+        if self._keeps:
+            self.kept.of_files = {**self.kept.of_files, **self._fresh}
+        return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
+
+    def close(self) -> None:
+        """Delete the files written if no commit can name them."""
+        if not self.log.may_be_committed:
+            self.writer.abandon()
+
+
+def _told(gone: pa.Table, came: pa.Table) -> pa.Table:
+    """Give the rows of the change feed."""
+    kinds = pa.array(["delete"] * gone.num_rows + ["insert"] * came.num_rows, pa.string())
+    return pa.concat_tables([gone, came]).append_column("_change_type", kinds)

@@ -1,0 +1,118 @@
+"""Files of a Delta table written in the driver, by pyarrow, and the log's actions for them.
+
+Files look as Spark's own: timestamps in microseconds, small decimals as integers, no Arrow schema beside Parquet's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from trickle.tables.delta.actions import FileAction
+
+    Action = Mapping[str, Mapping[str, Any]]
+
+FEED_FOLDER: Final = "_change_data"
+
+
+class FileWriter:
+    """Writes files into a table's folder; none is part of the table until a commit names it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Bind to the table's folder."""
+        self.folder = folder
+        self.written: list[Path] = []
+        self.bytes = 0
+
+    def add(self, rows: pa.Table) -> Action:
+        """Write rows to a data file; gives the action that adds it."""
+        path, size = self._write(f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", rows)
+        return {
+            "add": {
+                "path": path,
+                "partitionValues": {},
+                "size": size,
+                "modificationTime": now_ms(),
+                "dataChange": True,
+                "stats": statistics(rows),
+            }
+        }
+
+    def feed(self, rows: pa.Table) -> Action:
+        """Write rows with their ``_change_type`` to a change file; gives the action that names it."""
+        (self.folder / FEED_FOLDER).mkdir(exist_ok=True)
+        path, size = self._write(f"{FEED_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet", rows)
+        return {"cdc": {"path": path, "partitionValues": {}, "size": size, "dataChange": False}}
+
+    def _write(self, name: str, rows: pa.Table) -> tuple[str, int]:
+        path = self.folder / name
+        self.written.append(path)
+        texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]
+        # Dictionaries pay for texts only; numbers are written several times quicker without.
+        options = {"store_schema": False, "store_decimal_as_integer": True, "use_dictionary": texts or False}
+        pq.write_table(rows, path, compression="snappy", write_statistics=_bounded(rows), **options)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            size = os.fstat(file.fileno()).st_size
+        self.bytes += size
+        return name, size
+
+    def abandon(self) -> None:
+        """Delete what was written."""
+        for path in self.written:
+            path.unlink(missing_ok=True)
+        self.written = []
+
+
+def _bounded(rows: pa.Table) -> list[str]:
+    """Name the columns whose least and greatest values tell which rows a file may hold.
+
+    Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
+    """
+    pairs = zip(rows.schema, rows.columns, strict=True)
+    return [f.name for f, c in pairs if not (pa.types.is_floating(f.type) and pc.any(pc.is_nan(c)).as_py())]
+
+
+def removal(file: FileAction) -> Action:
+    """Give the action that takes a file out of the table."""
+    body = {
+        "path": file.path,
+        "deletionTimestamp": now_ms(),
+        "dataChange": True,
+        "extendedFileMetadata": True,
+        "partitionValues": file.body.get("partitionValues") or {},
+        "size": file.size,
+    }
+    if file.body.get("deletionVector"):
+        body["deletionVector"] = file.body["deletionVector"]
+    return {"remove": body}
+
+
+def statistics(rows: pa.Table) -> str:
+    """Give a file's statistics as the log has them: counts, and bounds of the integers, which JSON holds exactly."""
+    bounds: dict[str, dict[str, int]] = {"min": {}, "max": {}}
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if not pa.types.is_integer(field.type) or column.null_count == len(column):
+            continue
+        for end, value in pc.min_max(column).as_py().items():
+            bounds[end][field.name] = value
+    nulls = {name: column.null_count for name, column in zip(rows.column_names, rows.columns, strict=True)}
+    return json.dumps(
+        {"numRecords": rows.num_rows, "minValues": bounds["min"], "maxValues": bounds["max"], "nullCount": nulls}
+    )
+
+
+def now_ms() -> int:
+    """Give the time as Delta writes it."""
+    return time.time_ns() // 1_000_000

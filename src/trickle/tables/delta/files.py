@@ -1,0 +1,63 @@
+"""Which files a Delta table consists of, kept up to date from its commits.
+
+Delta answers this with a Spark job over its state. A stream table's own log is short and mostly ours, so replaying
+it in Python is quicker; where a log is long or no longer whole, Delta is asked once and its commits followed from there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
+from trickle.model.reason import HISTORY_EXPIRED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.log import DeltaLogFiles
+
+
+class FileList:
+    """The files of a table at a version.
+
+    Law    files(v) = files(v - 1) - removed(v) + added(v), a file being a path with its deletion vector
+
+    Several threads may ask: it changes under the log's lock.
+    """
+
+    def __init__(self, log: DeltaLogFiles, options: Options = DEFAULT) -> None:
+        """Follow a log from its beginning; reads nothing yet."""
+        self._log = log
+        self._options = options
+        self._generation = -1
+        self._version = -1
+        self._files: dict[tuple[str, str], FileAction] = {}
+
+    def at(self, version: int) -> list[FileAction] | None:
+        """Give the files at a version that is not older than the last one asked for; None if the log cannot tell."""
+        with self._log.lock:
+            if self._generation != self._log.generation or version < self._version:
+                self._generation, self._version, self._files = self._log.generation, -1, {}
+            if version - self._version > self._options.log_replay:
+                return None
+            try:
+                commits = self._log.commits(self._version, version)
+            except SourceError as error:
+                if error.code != HISTORY_EXPIRED:
+                    raise
+                return None
+            for commit in commits:
+                for file in commit.removes:
+                    self._files.pop(file.key, None)
+                for file in commit.adds:
+                    self._files[file.key] = file
+            self._version = version
+            return list(self._files.values())
+
+    def learn(self, version: int, files: Sequence[FileAction]) -> None:
+        """Take over the files at a version from Delta, where the log alone could not tell them."""
+        with self._log.lock:
+            self._generation, self._version = self._log.generation, version
+            self._files = {file.key: file for file in files}

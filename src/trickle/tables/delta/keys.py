@@ -1,0 +1,53 @@
+"""Keys declared of a Delta table: a property of the table, so that everybody who reads it sees them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from trickle.errors import SourceError
+from trickle.model.keys import KEYS_PROPERTY, NO_KEYS, TableKeys
+from trickle.tables.delta.schema import column_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+
+def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
+    """Give the keys that a table's metadata hold, by the columns' present names; a key of a dropped column is none.
+
+    Raises:
+        SourceError: ``BAD_KEYS``, someone else wrote the property.
+    """
+    text = (metadata.get("configuration") or {}).get(KEYS_PROPERTY)
+    if not text:
+        return NO_KEYS
+    try:
+        return _named(str(text), str(metadata["schemaString"]))
+    except ValidationError as error:
+        message = f"the property {KEYS_PROPERTY} of {table} cannot be read."
+        raise SourceError("BAD_KEYS", message, hint="Declare its keys again with declare().") from error
+
+
+@lru_cache(maxsize=256)
+def _named(text: str, schema: str) -> TableKeys:
+    stored = TableKeys.model_validate_json(text)
+    names = {fact.identity: fact.name for fact in column_facts({"schemaString": schema}).values()}
+    kept = [key for key in stored.foreign if all(c in names for c in key.columns)]
+    return TableKeys(
+        primary=tuple(names[c] for c in stored.primary) if all(c in names for c in stored.primary) else (),
+        foreign=tuple(k.model_copy(update={"columns": tuple(names[c] for c in k.columns)}) for k in kept),
+    )
+
+
+def store_keys(spark: SparkSession, table: str, keys: TableKeys) -> None:
+    """Write keys, by the names that files have for the columns, into a table's properties."""
+    if keys == NO_KEYS:
+        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ('{KEYS_PROPERTY}')")
+        return
+    text = keys.model_dump_json().replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEYS_PROPERTY}' = '{text}')")

@@ -1,0 +1,266 @@
+"""Delta Lake tables as sources: versions from the log, changes from files, snapshots by time travel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as fn
+
+from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
+from trickle.model.reason import (
+    HISTORY_EXPIRED,
+    SOURCE_ALTERED,
+    SOURCE_REPLACED,
+    SOURCE_REWOUND,
+    Reason,
+)
+from trickle.model.recent import Recent
+from trickle.tables.contract import WEIGHT, ColumnFact, Span
+from trickle.tables.delta.actions import Commit, FileAction
+from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
+from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.driver.read import is_small, read_change
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.keys import declared_keys
+from trickle.tables.delta.log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL, DeltaLogFiles
+from trickle.tables.delta.schema import column_facts, first_difference
+from trickle.tables.delta.snapshot import PlainFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from trickle.model.keys import TableKeys
+    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.contract import Lane
+
+_FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+class DeltaSource:
+    """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        path: str,
+        *,
+        lane: Lane = "auto",
+        columns: KeptColumns | None = None,
+        options: Options = DEFAULT,
+    ) -> None:
+        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
+        self.name = name
+        self.lane = lane
+        self.path = path
+        self.spark = spark
+        self.handle = DeltaHandle(spark, path)
+        self.options = options
+        self.log = DeltaLogFiles(self.handle, options, name)
+        self._plain = PlainFiles(spark, self.log, columns, self._cheap_change, options)
+        self._snapshots: Recent[tuple[int, int], DataFrame] = Recent(options.snapshots_kept)
+        self._plans: Recent[tuple[int, int, int], ReadingPlan] = Recent(options.reading_plans_kept)
+
+    def __repr__(self) -> str:
+        return f"DeltaSource({self.name!r}, {self.path!r})"
+
+    def head(self) -> int:
+        """Give the newest version."""
+        return self.log.head()
+
+    def identity(self, version: int) -> str:
+        """Give the table id in the metadata: a new table at the same path has another."""
+        return str(self.log.metadata(version)["id"])
+
+    def digest(self, version: int) -> str | None:
+        """Give what tells a version from another of the same number, as a backup that was put back and written on has."""
+        return self.log.digest(version)
+
+    def columns(self, version: int) -> Mapping[str, ColumnFact]:
+        """Give the columns at a version, by name."""
+        return column_facts(self.log.metadata(version))
+
+    def keys(self, version: int) -> TableKeys:
+        """Give the keys declared of the table at a version."""
+        return declared_keys(self.name, self.log.metadata(version))
+
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        """Tell from the log alone what the commits after ``since`` up to ``upto`` did."""
+        try:
+            return self._classify(since, upto, columns)
+        except SourceError as error:
+            if error.code in (UNREADABLE_LOG, UNSUPPORTED_PROTOCOL):
+                raise
+            code = HISTORY_EXPIRED if error.code == HISTORY_EXPIRED else SOURCE_REPLACED
+            return Span(since, upto, broken=Reason(code, f"{self.name}: {error.message}", error.hint))
+
+    def _classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+        head = self.head()
+        if since > head or upto > head or upto < since:
+            text = f"{self.name} is at version {head}; the change from {since} to {upto} was asked for"
+            return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+        generation = self.log.generation
+        later = self.log.commits(since, head)
+        commits = later[: upto - since]
+        altered = self._alteration(since, commits, columns)
+        if altered is not None:
+            return Span(since, upto, broken=altered)
+        plans = reading_plans(commits)
+        needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits took out
+        if not plans[0].is_empty:
+            needed |= removed_files(commits)
+        gone = self.log.missing(needed)
+        plan = None if gone else self._first_readable(plans, later)
+        if plan is None:
+            text = f"{self.name} was vacuumed: files of versions {since} to {upto} are gone"
+            if gone:
+                text += f", {gone[0]} for one"
+            hint = "Refresh more often than VACUUM's retention, or raise delta.deletedFileRetentionDuration."
+            return Span(since, upto, broken=Reason(HISTORY_EXPIRED, text, hint))
+        self._plans.put((generation, since, upto), plan)
+        if plan.is_empty:
+            return Span(since, upto)
+        return Span(
+            since,
+            upto,
+            kind="append" if plan.is_append else "mixed",
+            rows=changed_rows(commits, plan),
+            bytes=plan.bytes,
+        )
+
+    def _alteration(self, since: int, commits: Sequence[Commit], columns: Sequence[str]) -> Reason | None:
+        """Compare the metadata at ``since`` with every later one, not only the last.
+
+        A column that went to another type and back has files in between that cannot be read with its type now.
+        """
+        redefined = [commit for commit in commits if commit.metadata is not None]
+        if not redefined:
+            return None
+        before = self.log.metadata(since)
+        for commit in redefined:
+            after = commit.metadata or {}
+            if after["id"] != before["id"]:
+                return Reason(SOURCE_REPLACED, f"{self.name} was replaced by another table at version {commit.version}")
+            difference = first_difference(before, after, columns)
+            if difference is not None:
+                return Reason(SOURCE_ALTERED, f"{self.name}: {difference} at version {commit.version}")
+        return None
+
+    def _first_readable(self, plans: Sequence[ReadingPlan], commits: Sequence[Commit]) -> ReadingPlan | None:
+        """Take the cheapest plan whose files all exist."""
+        return next((plan for plan in plans if not self.log.missing(plan.at_risk(commits))), None)
+
+    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a span: each row with its sign, not netted."""
+        return self.read(self._plan(span), span, columns)
+
+    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+        """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
+        if self.lane == "spark" or not self.log.is_plain or not is_small(span, self.options):
+            return None
+        try:
+            return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places, self.options)
+        except NeedsSparkError:
+            return None
+
+    def _cheap_change(self, since: int, upto: int, columns: Sequence[str], most: int) -> pa.Table | None:
+        """Give a change that is told by change files and files that came.
+
+        None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
+        """
+        span = self.classify(since, upto, columns)
+        if span.broken is not None or span.rows is None or span.rows > most:
+            return None
+        plan = self._plan(span)
+        return None if plan.removed or plan.remasked else self.small_changes(span, columns)
+
+    def _plan(self, span: Span) -> ReadingPlan:
+        key = self.log.generation, span.since, span.upto
+        plan = self._plans.known(key)
+        if plan is None:
+            commits = self.log.commits(span.since, span.upto)
+            plan = self._first_readable(reading_plans(commits), commits)
+            if plan is None:
+                raise SourceError(HISTORY_EXPIRED, f"Files of {self.name} that the change needs were vacuumed.")
+            self._plans.put(key, plan)
+        return plan
+
+    def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
+        """Give the rows of a reading plan with their signs."""
+        with self.log.errors_named():
+            snapshot = self.handle.snapshot_at(span.upto)
+        lookup = self._completer(span.since)
+        parts: list[DataFrame] = []
+
+        def take(frame: DataFrame, weight: Column) -> None:
+            parts.append(frame.select(*(frame[_quoted(name)] for name in columns), weight.cast("bigint").alias(WEIGHT)))
+
+        plain = list(plan.remasked)
+        if plan.remasked and not _FEED_COLUMNS & set(self.columns(span.upto)):
+            plain = []
+            went = [(new, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(new, old))]
+            came = [(old, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(old, new))]
+            for pairs, sign in ((went, -1), (came, 1)):
+                masks = {id(file): mask for file, mask in pairs}
+                for layer in layers(file for file, _ in pairs):
+                    files = [self.handle.add_file(lookup(file), masks[id(file)]) for file in layer]
+                    take(self.handle.masked_rows(snapshot, files), fn.lit(sign))
+        removed = (*plan.removed, *(old for old, _ in plain))
+        added = (*plan.added, *(new for _, new in plain))
+        for whole, sign in ((added, 1), (removed, -1)):
+            for layer in layers(whole):
+                adds = [self.handle.add_file(lookup(file)) for file in layer]
+                take(self.handle.files(snapshot, adds), fn.lit(sign))
+        if plan.feed:
+            frame = self.handle.feed(snapshot, [self.handle.action("cdc", file.body) for file in plan.feed])
+            came_kinds = frame["_change_type"].isin("insert", "update_postimage")
+            take(frame, fn.when(came_kinds, fn.lit(1)).otherwise(fn.lit(-1)))
+        if not parts:
+            take(self.handle.files(snapshot, ()), fn.lit(1))
+        change = parts[0]
+        for part in parts[1:]:
+            change = change.union(part)
+        return change
+
+    def _completer(self, since: int) -> Callable[[FileAction], FileAction]:
+        """Some writers leave size and partition values out of a remove; the old snapshot still has them."""
+
+        def complete(file: FileAction) -> FileAction:
+            if file.body.get("size") is not None and file.body.get("partitionValues") is not None:
+                return file
+            body: dict[str, Any] = dict(self.handle.file_body(self.handle.snapshot_at(since), file.path))
+            body["deletionVector"] = file.body.get("deletionVector")
+            return FileAction("add", body, file.path, file.vector, int(body["size"]), file.records)
+
+        return complete
+
+    def rows(self, version: int) -> int | None:
+        """Count the rows at a version, None if the log does not tell."""
+        return self._plain.count(version) if self.lane == "auto" else None
+
+    def domain(self, version: int, column: str) -> int | None:
+        """Give how many values a column of whole numbers may have, by the statistics in the log."""
+        return self._plain.domain(version, column) if self.lane == "auto" else None
+
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version that have some keys, read in the driver; None if Spark must find them."""
+        return self._plain.find(version, columns, keys) if self.lane == "auto" else None
+
+    def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
+        """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
+        return self._snapshots.get((self.log.generation, version), lambda: self._frame(version))
+
+    def _frame(self, version: int) -> DataFrame:
+        frame = self._plain.frame(version) if self.lane == "auto" else None
+        if frame is not None:
+            return frame
+        with self.log.errors_named():
+            return self.handle.relation(version)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,167 @@
+"""The tables of a stream table's stages: Delta tables in a hidden folder inside its own.
+
+Spark and VACUUM pass over folders whose names begin with ``_``; dropping the stream table drops them with it. Their versions
+are of use to nobody but the next refresh, so files of older ones are deleted as soon as it has gone by. Whoever still computes
+from one of those has been overtaken twice and could not commit: that its files are gone is a conflict like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructField, StructType
+
+from trickle.errors import SourceError
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta.create import table_properties
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.log import local_path
+from trickle.tables.delta.source import DeltaSource
+from trickle.tables.delta.target import DeltaTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.contract import Lane
+
+FOLDER: Final = "_trickle"
+
+
+class DeltaStages:
+    """The stages of the stream table at a location."""
+
+    def __init__(
+        self, spark: SparkSession, name: str, path: str, lane: Lane = "auto", options: Options = DEFAULT
+    ) -> None:
+        """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
+        self.spark = spark
+        self.name = name
+        self.path = path
+        self.lane = lane
+        self.options = options
+        self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
+        self._cleaned: dict[str, int] = {}
+
+    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
+        """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        known = self._known.get(name)
+        place = self._place(name)
+        is_there = self._exists(place)
+        if known is None or not is_there:
+            if not is_there:
+                self._delete(place)  # Delta may remember one that was deleted
+                self._make(place, like())
+            known = (
+                DeltaTarget(self.spark, self.name, place, lane=self.lane, options=self.options),
+                DeltaSource(self.spark, name, place, lane=self.lane, options=self.options),
+            )
+            self._known[name] = known
+        return known
+
+    def forget(self, name: str) -> None:
+        """Delete a stage's table."""
+        self._known.pop(name, None)
+        self._cleaned.pop(name, None)
+        self._delete(self._place(name))
+
+    def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
+        """Say in words why a stage's table cannot be used: its log, its columns, its files."""
+        target = DeltaTarget(self.spark, self.name, self._place(name), lane=self.lane, options=self.options)
+        try:
+            version = target.log.head()
+            schema = StructType.fromJson(json.loads(target.log.metadata(version)["schemaString"]))
+            paths = self._listed(target, version)
+        except SourceError as error:
+            return error.message
+        wanted = _nullable(like().schema)
+        if schema.simpleString() != wanted.simpleString():
+            return f"it has the columns {schema.simpleString()}, not {wanted.simpleString()}"
+        if local_path(self._place(name)) is None:
+            return None
+        for path in paths:
+            try:
+                pq.read_metadata(target.log.path_of(path))
+            except (OSError, ValueError) as error:  # pyarrow's own errors are such
+                return f"{path} cannot be read: {error}"
+        return None
+
+    def _listed(self, target: DeltaTarget, version: int) -> list[str]:
+        """Name the files of a stage at a version; a log that is long, or no longer has its beginning, Delta reads."""
+        files = target.files.at(version)
+        if files is not None:
+            return [file.path for file in files]
+        with target.log.errors_named():
+            target.handle.forget()
+            found = target.handle.frame(target.handle.snapshot_at(version).allFiles().toDF())
+            return [str(row[0]) for row in found.select("path").collect()]
+
+    def _delete(self, place: str) -> None:
+        """Delete a stage's folder, and whatever lies in the way of a new one."""
+        folder = local_path(place)
+        if folder is not None:
+            for path in (folder.parent, folder):
+                if path.is_file() or (path.is_symlink() and not path.exists()):
+                    path.unlink(missing_ok=True)
+        DeltaHandle(self.spark, place).delete_folder()
+
+    def clean(self, name: str, version: int) -> None:
+        """Delete the files that only versions before this one need; on storage that is not local they stay."""
+        folder = local_path(self._place(name))
+        if folder is None or name not in self._known:
+            return
+        log = self._known[name][1].log
+        try:
+            commits = log.commits(self._cleaned.get(name, max(version - self.options.state_look_back, -1)), version)
+        except SourceError:
+            return
+        for commit in commits:
+            for file in (*commit.removes, *commit.feed):
+                (folder / file.path).unlink(missing_ok=True)
+        self._cleaned[name] = version
+
+    def _exists(self, place: str) -> bool:
+        folder = local_path(place)
+        if folder is not None:
+            return (folder / "_delta_log").is_dir()
+        return DeltaHandle(self.spark, place).head()[0] >= 0
+
+    def _properties(self) -> Mapping[str, str]:
+        # Delta's writer refuses a log that does not reach back as far as deleted files do.
+        short = dict.fromkeys(("delta.logRetentionDuration", "delta.deletedFileRetentionDuration"), "interval 1 days")
+        return {**table_properties(self.options), **short}
+
+    def _place(self, name: str) -> str:
+        return f"{self.path}/{FOLDER}/{name.strip('@')}"
+
+    def _make(self, place: str, like: DataFrame) -> None:
+        schema = _nullable(like.schema)
+        try:
+            if local_path(place) is None or not _make_in_driver(place, schema, self._properties()):
+                writer = self.spark.createDataFrame([], schema).write.format("delta")
+                for key, value in self._properties().items():
+                    writer = writer.option(key, value)
+                writer.save(place)
+        except PySparkException:
+            if not self._exists(place):  # else another refresh made it first
+                raise
+
+
+def _make_in_driver(place: str, schema: StructType, properties: Mapping[str, str]) -> bool:
+    """Make an empty table, False if it has a type that delta-rs does not know."""
+    try:
+        DeltaTable.create(place, Schema.from_json(schema.json()), mode="error", configuration=dict(properties))
+    except (DeltaError, ValueError):
+        return False
+    return True
+
+
+def _nullable(schema: StructType) -> StructType:
+    """Give the columns as nullable: a state over other sources may have NULLs where this one has none."""
+    return StructType([StructField(f.name, f.dataType) for f in schema.fields])

@@ -1,0 +1,376 @@
+"""The Delta table behind a stream table: every write is one conditional commit that carries the refresh's record.
+
+A write that changes some rows finds them by address (file and place in it), rewrites only the files that hold them, and
+writes the change feed itself, so the feed shows the changed rows and not the rewritten ones.
+"""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
+
+from trickle.errors import StateError
+from trickle.model.options import DEFAULT, Options
+from trickle.model.reason import STATE_MISMATCH
+from trickle.tables.arrow.local import frame_of, local_frame
+from trickle.tables.contract import Applied, TargetState, check_count, record_text
+from trickle.tables.delta.accumulate import add_up
+from trickle.tables.delta.commit import APPLICATION, Transaction, commit_lock, conflict
+from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.driver.lane import DriverLane
+from trickle.tables.delta.driver.log import LocalLog
+from trickle.tables.delta.files import FileList
+from trickle.tables.delta.find import CACHE, Found, all_equal, find_copies, find_keys, find_near, some_incomparable
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.delta.rewrite import Addressed, repeated, rewrite
+from trickle.tables.delta.schema import widened
+from trickle.tables.delta.snapshot import PlainFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.contract import Given, Lane, Record
+    from trickle.tables.delta.jvm import Jvm
+
+
+class DeltaTarget:
+    """A stream table's own Delta table."""
+
+    def __init__(
+        self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto", options: Options = DEFAULT
+    ) -> None:
+        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
+        self.name = name
+        self.path = path
+        self.spark = spark
+        self.handle = DeltaHandle(spark, path)
+        self.options = options
+        self.log = DeltaLogFiles(self.handle, options, name)
+        self.files = FileList(self.log, options)
+        self.driver = DriverLane(self) if lane == "auto" else None
+        self._state: TargetState | None = None
+        self._number = -1
+        self._generation = -1
+
+    def __repr__(self) -> str:
+        return f"DeltaTarget({self.name!r}, {self.path!r})"
+
+    # -- where it stands -----------------------------------------------------------------------------------------
+
+    def state(self) -> TargetState:
+        """Read where the table stands. Only commits that came since the last look are read."""
+        # Under the log's lock, so that two threads do not add the same commits to what is known.
+        with self.log.lock:
+            head = self.log.head()
+            if self._state is None or self._generation != self.log.generation or head < self._state.version:
+                self._state, self._generation = self._search(head), self.log.generation
+            for commit in self.log.commits(self._state.version, head):
+                self._state = self._after(self._state, commit.version)
+            return self._state
+
+    def _search(self, head: int) -> TargetState:
+        """Go back from the head to our newest commit; where the log ends before one is found, there is no record."""
+        start = head
+        while (commit := self.log.commit(start)) is not None and APPLICATION not in commit.transactions:
+            start -= 1
+        state = TargetState(version=start - 1 if commit is not None else start, record=None, record_version=-1)
+        self._number = -1
+        for version in range(state.version + 1, head + 1):
+            state = self._after(state, version)
+        return state
+
+    def _after(self, state: TargetState, version: int) -> TargetState:
+        (commit,) = self.log.commits(version - 1, version)
+        number = commit.transactions.get(APPLICATION)
+        if number is not None:
+            self._number = number
+            return TargetState(version, commit.info.get("userMetadata"), version)
+        foreign = (*state.foreign, commit.operation) if commit.changes_data else state.foreign
+        return TargetState(version, state.record, state.record_version, foreign)
+
+    def check(self, expected: TargetState) -> int:
+        """Give the newest version, if the table is where a refresh expects it."""
+        now = self.state()
+        if (now.record_version, now.foreign) != (expected.record_version, expected.foreign):
+            raise conflict(self.name)
+        return now.version
+
+    @property
+    def next_number(self) -> int:
+        """Give the number that the next transaction of ours carries."""
+        return self._number + 1
+
+    def frame(self, version: int | None = None) -> DataFrame:
+        """Give the rows at a version, None being the newest."""
+        version = self.log.head() if version is None else version
+        plain = (
+            PlainFiles(self.spark, self.log, options=self.options).frame(version) if self.driver is not None else None
+        )
+        return self.handle.relation(version) if plain is None else plain
+
+    def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
+        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
+        if self.driver is None:
+            return None
+        return self.driver.rows(self.options.commit_rows if to_search else self.options.whole_rows)
+
+    def _fitting(self, rows: DataFrame, extra: int = 0) -> DataFrame:
+        """Check that rows have the table's columns and types in order: Delta's own check is in the layers above."""
+        schema = StructType.fromJson(json.loads(self.log.metadata(self.log.head())["schemaString"]))
+        fields = rows.schema.fields[: len(rows.schema.fields) - extra]
+        expected = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        found = [(field.name, field.dataType.simpleString()) for field in fields]
+        if expected != found:
+            raise StateError(
+                "SCHEMA_MISMATCH",
+                f"Stream table {self.name} has the columns {expected}, the rows to write have {found}.",
+                hint="Drop the stream table and create it again.",
+            )
+        return rows
+
+    def _wider(self, rows: DataFrame) -> Mapping[str, Any] | None:
+        """Give the table's metadata with the types of rows that are to replace all others, if some are just wider."""
+        metadata = self.log.metadata(self.log.head())
+        stored = json.loads(metadata["schemaString"])
+        schema = widened(stored, json.loads(rows.schema.json()))
+        return None if schema is None or schema == stored else {**metadata, "schemaString": json.dumps(schema)}
+
+    # -- writes --------------------------------------------------------------------------------------------------
+
+    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
+        """Replace all rows, if they are no more than some."""
+        if self.driver and (done := self.driver.overwrite(rows, record, expected, most)):
+            return done
+        rows = frame_of(self.spark, rows)
+        work = _Work(self, record, expected)
+        with work as transaction:
+            files = transaction.files()
+            if (wider := self._wider(rows)) is not None:
+                transaction.redefine(wider)
+            written = transaction.write(rows if wider is not None else self._fitting(rows))
+            work.step("write")
+            check_count(transaction.added_rows(), most)
+            removes = [action.remove() for _, action in files]
+            deleted = sum((file.records or 0) - file.masked for file, _ in files)
+            return work.commit([*removes, *written], "Overwrite", transaction.added_rows(), deleted)
+
+    def append(self, rows: Given, record: Record, expected: TargetState) -> Applied:
+        """Add rows."""
+        if self.driver and (done := self.driver.append(rows, record, expected)):
+            return done
+        rows = frame_of(self.spark, rows)
+        work = _Work(self, record, expected)
+        with work as transaction:
+            written = transaction.write(self._fitting(rows))
+            work.step("write")
+            return work.commit(written, "Append", transaction.added_rows(), 0)
+
+    def touch(self, record: Record, expected: TargetState) -> Applied:
+        """Commit the record alone: a version without files."""
+        if self.driver and (done := self.driver.touch(record, expected)):
+            return done
+        work = _Work(self, record, expected)
+        with work:
+            return work.commit([], "Append", 0, 0)
+
+    def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied:
+        """Delete exactly -n copies of a row, add +n copies."""
+        if self.driver and (done := self.driver.apply_bag(change, record, expected)):
+            return done
+        change = frame_of(self.spark, change)
+        work = _Work(self, record, expected)
+        with work as transaction:
+            names = self._fitting(change, extra=1).columns[:-1]
+            signed, local = work.held(_numbered(change, "__w"), change)
+            came, went, most = _totals(signed, local=local)
+            work.step("change")
+            inserts = repeated(signed.where("__w > 0"), "__w", most).select(*_places(names)).toDF(*names)
+            if went == 0:
+                return self._only_add(work, inserts, came)
+            table = Addressed(transaction, names)
+            found = find_copies(table.frame, signed.where("__w < 0"), len(names), local=local)
+            work.undo.extend(found.kept)
+            if found.count != went:
+                kinds = [field.dataType for field in change.schema.fields[:-1]]
+                near = find_near(table.frame, signed, found, kinds)
+                found, less = near.found, sum(near.cancelled.values())
+                came, went = came - less, went - less
+                if less:
+                    inserts = _without(signed, near.cancelled, most).select(*_places(names)).toDF(*names)
+            work.step("find")
+            if found.count != went:
+                raise StateError(
+                    STATE_MISMATCH,
+                    f"Stream table {self.name} holds {found.count} of the {went} rows that are to be deleted.",
+                    hint="Someone changed it, or its record; a full refresh repairs it.",
+                )
+            return self._rewrite(work, table, found, inserts, came)
+
+    def replace_keys(
+        self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
+    ) -> Applied:
+        """Make ``rows`` the rows of the touched keys, leave equal rows alone."""
+        if self.driver and (done := self.driver.replace_keys(rows, touched, keys, record, expected)):
+            return done
+        rows, touched = frame_of(self.spark, rows), frame_of(self.spark, touched)
+        work = _Work(self, record, expected)
+        with work as transaction:
+            names = self._fitting(rows).columns
+            places = [names.index(key) for key in keys]
+            new, local = work.held(_numbered(rows).withColumn("__gone", fn.lit(False)), rows)
+            came = len(rows.select(fn.lit(1)).collect()) if local else new.count()
+            work.step("change")
+            wanted = new.unionByName(_gone(new, touched, places), allowMissingColumns=True)
+            table = Addressed(transaction, names)
+            others = [place for place in range(len(names)) if place not in places]
+            same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
+            found = find_keys(table.frame, wanted, len(names), places, same, local=local)
+            work.undo.extend(found.kept)
+            work.step("find")
+            if found.same is not None:
+                new = new.join(found.same, "__id", "left_anti")
+            inserts = new.select(*_places(names)).toDF(*names)
+            inserted = came - found.same_count
+            if found.count == 0:
+                return self._only_add(work, inserts, inserted)
+            return self._rewrite(work, table, found, inserts, inserted)
+
+    def accumulate(
+        self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str
+    ) -> Applied:
+        """Add ``delta`` to the stored rows of its keys; a row whose count becomes 0 goes."""
+        if self.driver and (done := self.driver.accumulate(delta, keys, record, expected, count)):
+            return done
+        delta = frame_of(self.spark, delta)
+        # Whatever comes between this look and the commit makes the commit fail.
+        sums = add_up(self.name, self.frame(), self._fitting(delta), keys, count)
+        try:
+            if sums.rows is None:
+                return self.touch(record, expected)
+            return self.replace_keys(sums.rows, sums.touched, keys, record, expected)
+        finally:
+            sums.kept.unpersist()
+
+    def _only_add(self, work: _Work, inserts: DataFrame, count: int) -> Applied:
+        written = (
+            work.transaction.write(inserts.coalesce(1) if count <= self.options.one_file_rows else inserts)
+            if count
+            else []
+        )
+        work.step("write")
+        return work.commit(written, "Append", count, 0)
+
+    def _rewrite(self, work: _Work, table: Addressed, found: Found, inserts: DataFrame, count: int) -> Applied:
+        actions = rewrite(table, found, inserts, count, self.options)
+        work.step("write")
+        return work.commit(actions, "Overwrite", count, found.count)
+
+
+class _Work:
+    """One write in progress: its transaction, its timings, and what to undo when it ends or fails."""
+
+    def __init__(self, target: DeltaTarget, record: Record, expected: TargetState) -> None:
+        self.target = target
+        self.record = record
+        self.expected = expected
+        self.undo: list[DataFrame] = []
+        self._log: LocalLog | None = None
+        self._steps: dict[str, float] = {}
+
+    def __enter__(self) -> Transaction:
+        self._clock = perf_counter()
+        self.target.check(self.expected)
+        self.transaction = Transaction(self.target.handle, self.target.name, self.target.files)
+        return self.transaction
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        for frame in self.undo:
+            frame.unpersist()
+        if kind is not None and not (self._log and self._log.may_be_committed):
+            self.transaction.abandon()
+
+    def held(self, frame: DataFrame, given: DataFrame) -> tuple[DataFrame, bool]:
+        """Keep rows that are used several times; a change given as a local relation is kept as it is."""
+        if self.target.handle.is_local(given):
+            return frame, True
+        kept = frame.persist(CACHE)
+        self.undo.append(kept)
+        return kept, False
+
+    def step(self, name: str) -> None:
+        now = perf_counter()
+        self._steps[name] = self._steps.get(name, 0.0) + now - self._clock
+        self._clock = now
+
+    def commit(self, actions: Sequence[Jvm], mode: str, inserted: int, deleted: int) -> Applied:
+        target = self.target
+        by_driver = len(actions) <= target.options.commit_actions and not self.transaction.is_redefined
+        self._log = self._own_log() if by_driver else None
+        if self._log is not None:
+            lines = [json.loads(str(action.json())) for action in actions]
+            metrics = {**self.transaction.metrics(), "numInsertedRows": inserted, "numDeletedRows": deleted}
+            version = self._log.commit(lines, mode, self.record, metrics)
+        else:
+            with commit_lock(target.path):
+                target.check(self.expected)
+                version = self.transaction.commit(actions, mode, target.next_number, record_text(self.record))
+        self.step("commit")
+        return Applied(version, inserted, deleted, dict(self._steps))
+
+    def _own_log(self) -> LocalLog | None:
+        """Give the log if the driver may commit: Delta's own commit costs a Spark job and more."""
+        if self.target.driver is None:
+            return None
+        try:
+            log = LocalLog(self.target, self.expected)
+        except NeedsSparkError:
+            return None
+        # Delta knows whether a commit in between, which moved no rows, matters.
+        return None if log.owes_checkpoint or log.read != self.transaction.version else log
+
+
+def _numbered(frame: DataFrame, *extra: str) -> DataFrame:
+    """Name the columns by place (c0, c1 …, ``extra``), so that no user's name can meet ours, and number the rows."""
+    count = len(frame.columns) - len(extra)
+    return frame.toDF(*_places(range(count)), *extra).withColumn("__id", fn.monotonically_increasing_id())
+
+
+def _gone(new: DataFrame, touched: DataFrame, places: Sequence[int]) -> DataFrame:
+    """Give the touched keys that no new row has, each once; without keys that is one, if there is no new row."""
+    one = new.sparkSession.range(1).select(fn.lit(True).alias("__gone"))
+    if places:
+        one = touched.toDF(*(f"c{place}" for place in places)).dropDuplicates().withColumn("__gone", fn.lit(True))
+    present = new.select(*(fn.col(f"c{place}").alias(f"t{place}") for place in places))
+    gone = one.join(present, all_equal(0, places), "left_anti")
+    return new.where("false").drop("__id", "__gone").unionByName(gone, allowMissingColumns=True)
+
+
+def _without(signed: DataFrame, cancelled: Mapping[int, int], most: int) -> DataFrame:
+    """Give the rows that come, less some copies of those with some numbers."""
+    less = local_frame(signed.sparkSession, list(cancelled.items()), "__id BIGINT, __less BIGINT")
+    left = signed.where("__w > 0").join(fn.broadcast(less), "__id", "left")
+    left = left.withColumn("__w", fn.col("__w") - fn.coalesce("__less", fn.lit(0))).where("__w > 0")
+    return repeated(left, "__w", most)
+
+
+def _places(names: Sequence[object] | range) -> list[str]:
+    return [f"c{place}" for place in range(len(names))]
+
+
+def _totals(signed: DataFrame, *, local: bool) -> tuple[int, int, int]:
+    """Count the copies that come and that go, and give the highest weight."""
+    if local:  # a local relation is read without a job
+        weights = [row[0] for row in signed.select("__w").collect()]
+        return sum(w for w in weights if w > 0), -sum(w for w in weights if w < 0), max(weights, default=0)
+    come, go = fn.greatest(fn.col("__w"), fn.lit(0)), fn.least(fn.col("__w"), fn.lit(0))
+    row = signed.agg(fn.sum(come), -fn.sum(go), fn.max("__w")).first()
+    came, went, most = (int(total or 0) for total in row or (0, 0, 0))
+    return came, went, most
