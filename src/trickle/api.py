@@ -14,7 +14,7 @@ from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
 from trickle.catalyst.jvm import Jvm
-from trickle.compile.state_tables import is_stage
+from trickle.compile.state_tables import is_state_table
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.verbs import verb
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
@@ -32,13 +32,13 @@ from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
-from trickle.refresh.run import Refresh, StageTooBigError
+from trickle.refresh.run import Refresh, StateTooBigError
 from trickle.refresh.verify import verify_table
 from trickle.session import check_session
-from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.catalog import Catalog
 from trickle.tables.delta.create import make_target
-from trickle.tables.delta.state_tables import DeltaStages
+from trickle.tables.delta.state_tables import DeltaStateTables
 from trickle.tables.delta.target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class _Open:
 
     definition: Definition
     target: DeltaTarget
-    stages: DeltaStages
+    state_tables: DeltaStateTables
     session: Any
     analysed: Any
     views: Views
@@ -150,8 +150,8 @@ class Trickle:
         self.stored_plans = stored_plans and options.stored_plans
         self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
-        self._lane: Lane = "spark" if "driver_lane" in self.disable else "auto"
-        columns = None if "kept_columns" in self.disable else KeptColumns(options)
+        self._lane: Lane = "spark" if "driver_io" in self.disable else "auto"
+        columns = None if "column_cache" in self.disable else ColumnCache(options)
         self._catalog = Catalog(spark, self._lane, columns, options)
         self._open: dict[str, _Open] = {}
         self._locks: dict[tuple[str, str], RLock] = {}
@@ -187,8 +187,8 @@ class Trickle:
             definition = self._frozen(definition, prepared)
 
         def fill(made: DeltaTarget) -> None:
-            stages = DeltaStages(self.spark, made.name, made.path, self._lane, self.options)
-            table = _Open(definition, made, stages, session, analysed, views, prepared, _columns_read(prepared))
+            state_tables = DeltaStateTables(self.spark, made.name, made.path, self._lane, self.options)
+            table = _Open(definition, made, state_tables, session, analysed, views, prepared, _columns_read(prepared))
             with self._lock(full_name):
                 self._run_again(table)
                 self._open[full_name] = table
@@ -237,18 +237,18 @@ class Trickle:
         return self._run(table, full=full, at=at)
 
     def _run(self, table: _Open, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
-        """Refresh; a stage that proves too big is left out from then on."""
+        """Refresh; a state table that proves too big is left out from then on."""
         while True:
             refresh = Refresh(
-                self._jvm, table.prepared, table.target, table.definition.mode, table.stages, self.options
+                self._jvm, table.prepared, table.target, table.definition.mode, table.state_tables, self.options
             )
             refresh.costs = table.costs
             try:
                 report = refresh.run(full=full, at=at)
                 table.costs = refresh.costs
                 return report
-            except StageTooBigError as error:
-                table.stages.forget(error.name)
+            except StateTooBigError as error:
+                table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)
                 table.prepared = self._prepare(
                     table.definition, table.session, table.analysed, table.views, without=without
@@ -400,8 +400,8 @@ class Trickle:
         views = self._frontend.views(analysed)
         target = DeltaTarget(self.spark, full_name, location, lane=self._lane, options=self.options)
         prepared = self._prepare(definition, session, analysed, views, without=_left_out(target))
-        stages = DeltaStages(self.spark, full_name, location, self._lane, self.options)
-        opened = _Open(definition, target, stages, session, analysed, views, prepared, _columns_read(prepared))
+        state_tables = DeltaStateTables(self.spark, full_name, location, self._lane, self.options)
+        opened = _Open(definition, target, state_tables, session, analysed, views, prepared, _columns_read(prepared))
         self._open[full_name] = opened
         return opened
 
@@ -489,7 +489,7 @@ class Trickle:
             session,
             analysed,
             source_of_leaf,
-            self.disable | {"stages"} if definition.mode == "full" else self.disable,
+            self.disable | {"state_tables"} if definition.mode == "full" else self.disable,
             hashlib.sha256(repr(meaning).encode()).hexdigest()[:16],
             without,
         )
@@ -498,7 +498,7 @@ class Trickle:
     def _frontier(self, name: str) -> Mapping[str, int]:
         table = self._get(self._qualified(name))
         record = read_record(table.target.name, table.target.state())
-        return {n: s.version for n, s in record.frontier.items() if not is_stage(n)} if record else {}
+        return {n: s.version for n, s in record.frontier.items() if not is_state_table(n)} if record else {}
 
 
 def _check_arguments(disable: object, stored_plans: object) -> None:
@@ -508,7 +508,7 @@ def _check_arguments(disable: object, stored_plans: object) -> None:
         raise DefinitionError("BAD_OPTION", text, hint="False refuses stored DataFrame plans.")
     if not isinstance(disable, Collection) or not all(isinstance(name, str) for name in disable):
         text = f"disable is a set of names, not {disable!r}."
-        raise DefinitionError("BAD_OPTION", text, hint='For instance disable={"look_up"}.')
+        raise DefinitionError("BAD_OPTION", text, hint='For instance disable={"key_lookup"}.')
 
 
 def _check_versions(at: object) -> None:
@@ -520,7 +520,7 @@ def _check_versions(at: object) -> None:
 
 
 def _left_out(target: DeltaTarget) -> tuple[str, ...]:
-    """Name the stages that proved too big; a record that cannot be read is the refresh's matter."""
+    """Name the state tables that proved too big; a record that cannot be read is the refresh's matter."""
     try:
         record = read_record(target.name, target.state())
     except StateError:

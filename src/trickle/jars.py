@@ -107,8 +107,8 @@ def _remember(jars: tuple[Path, ...]) -> None:
     file = _cache_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        draft.write_text(json.dumps([str(jar) for jar in jars]), encoding="utf-8")
-        draft.replace(file)
+        transaction = file.with_name(f"{file.name}.{os.getpid()}")
+        transaction.write_text(json.dumps([str(jar) for jar in jars]), encoding="utf-8")
+        transaction.replace(file)
     except OSError:
         return  # a read-only home costs the next session a second look-up, nothing else

@@ -118,11 +118,11 @@ def test_the_change_feed_tells_the_change(made: Any, spark: SparkSession) -> Non
         (None, "insert"): 1,
     }
     source = DeltaSource(spark, "reader", target.path)
-    span = source.classify(start, appended.version, ["v", "k"])
-    assert (span.kind, span.rows) == ("mixed", 7)
-    small = source.small_changes(span, ["v", "k"])
+    versions = source.classify(start, appended.version, ["v", "k"])
+    assert (versions.kind, versions.rows) == ("mixed", 7)
+    small = source.small_changes(versions, ["v", "k"])
     assert small is not None
-    assert net_arrow(small) == net(source.changes(span, ["v", "k"]))
+    assert net_arrow(small) == net(source.changes(versions, ["v", "k"]))
     history = spark.sql(f"DESCRIBE HISTORY {target.name} LIMIT 2").collect()
     assert [row["userMetadata"] for row in history] == ["more", "keys"]
     assert history[1]["operationMetrics"]["numDeletedRows"] == "2"
@@ -173,15 +173,15 @@ def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSess
     put = target.driver._try
 
     def slow(write: Any, record: str, expected: Any) -> Any:
-        def between(draft: Any) -> Any:
-            commit = draft._commit
+        def between(transaction: Any) -> Any:
+            commit = transaction._commit
 
             def late(*args: Any) -> Any:
                 open_target(spark, target.name).touch("first", start)
                 return commit(*args)
 
-            draft._commit = late
-            return write(draft)
+            transaction._commit = late
+            return write(transaction)
 
         return put(between, record, expected)
 
@@ -318,12 +318,12 @@ def test_small_changes_are_those_that_spark_reads(spark: SparkSession, tmp_path:
     spark.sql(f"DELETE FROM delta.`{path}` WHERE d = 0")
 
     for since, upto in ((0, 1), (0, 2), (2, 3), (1, 4), (0, 4), (4, 4)):
-        span = source.classify(since, upto, names)
-        assert span.broken is None
-        small = source.small_changes(span, names)
+        versions = source.classify(since, upto, names)
+        assert versions.broken is None
+        small = source.small_changes(versions, names)
         assert small is not None
         found = {plain(row): weight for row, weight in net_arrow(small).items()}
-        assert found == {plain(row): weight for row, weight in net(source.changes(span, names)).items()}
+        assert found == {plain(row): weight for row, weight in net(source.changes(versions, names)).items()}
 
 
 def test_partitions_are_read_from_the_log_and_old_files_lack_new_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -338,9 +338,11 @@ def test_partitions_are_read_from_the_log_and_old_files_lack_new_columns(spark: 
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 1")
     source = DeltaSource(spark, "t", path)
     names = ["extra", "p", "id", "q"]
-    span = source.classify(1, source.head(), names)
+    versions = source.classify(1, source.head(), names)
 
-    small = source.small_changes(span, names)
+    small = source.small_changes(versions, names)
 
     assert small is not None
-    assert net_arrow(small) == net(source.changes(span, names)) == {(5, "c", 3, None): 1, (None, "a b", 1, None): -1}
+    assert (
+        net_arrow(small) == net(source.changes(versions, names)) == {(5, "c", 3, None): 1, (None, "a b", 1, None): -1}
+    )

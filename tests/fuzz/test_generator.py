@@ -116,7 +116,7 @@ def test_rows_are_compared_as_bags(found, expected, extra, missing):
         (["--seed", "x"], "whole number"),
         (["--case", "-3"], "whole number"),
         (["--regime", "nothing at all"], "look-ups"),
-        (["--regime", "default without everything"], "look_up"),
+        (["--regime", "default without everything"], "key_lookup"),
     ],
 )
 def test_bad_input_is_told_with_what_is_valid(arguments, told, capsys):

@@ -14,7 +14,7 @@ from trickle.algebra.plan import Empty, InnerJoin, Plan, Project, Shared, When
 from trickle.algebra.walk import transform
 from trickle.compile.program import compile_plan
 from trickle.compile.prune import prune
-from trickle.compute.driver.plans import AtHand
+from trickle.compute.driver.plans import DriverExecution
 from trickle.model.options import OPTIMISATIONS
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net
@@ -47,7 +47,7 @@ def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
             return node.child if evaluate(node.trigger, database) else Empty(node.columns)
         return node
 
-    AtHand(table, lambda _: None, keep).visit(prune(transform(plan, settle)))
+    DriverExecution(table, lambda _: None, keep).visit(prune(transform(plan, settle)))
     return made
 
 
@@ -59,9 +59,9 @@ def test_driver_computes_what_a_plan_means(plan, database):
 
 
 @settings(max_examples=300, deadline=None)
-@given(plan=plans(), database=databases(), stages=st.booleans())
-def test_driver_computes_what_a_change_plan_means(plan, database, stages):
-    if stages:
+@given(plan=plans(), database=databases(), state_tables=st.booleans())
+def test_driver_computes_what_a_change_plan_means(plan, database, state_tables):
+    if state_tables:
         derived = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"}).derive(frozenset(SOURCES))
         change = derived.change
     else:

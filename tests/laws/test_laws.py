@@ -35,7 +35,7 @@ from trickle.algebra.walk import sources, transform, walk
 from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.program import SELF, ChangePlan, Program, compile_plan
 from trickle.compile.prune import prune
-from trickle.compute.key_propagation import Keys, Reach
+from trickle.compute.key_propagation import KeyPropagation, Keys
 from trickle.compute.key_ranges import narrow
 from trickle.model.options import OPTIMISATIONS
 from trickle.rules import CHANGE_RULES, Derive
@@ -229,7 +229,7 @@ def test_passes_keep_the_meaning_of_a_change_plan(plan, database):
 @settings(max_examples=200, deadline=None)
 @given(plan=plans(), database=databases())
 def test_replaced_keys_give_the_new_result(plan, database):
-    program = compile_plan(plan, frozenset({"narrow_scans", "stages"}))
+    program = compile_plan(plan, frozenset({"narrow_scans", "state_tables"}))
     if program.keyed is None:
         return
     derived = program.derive(frozenset(SOURCES))
@@ -267,7 +267,7 @@ def check_merge(part: Program, derived: ChangePlan, database: dict[tuple[str, st
     """Check that the merge of a change into a stored state gives the new state."""
     old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
     database = {**database, (SELF, "new"): old}
-    touched, width = set(evaluate(derived.keys, database)), len(part.stage.sums.keys)
+    touched, width = set(evaluate(derived.keys, database)), len(part.state_table.sums.keys)
     kept = Counter({row: n for row, n in old.items() if width and row[:width] not in touched})
     assert without_magnitudes(part, kept + evaluate(derived.rows, database)) == without_magnitudes(part, new)
     assert not evaluate(derived.broken, database)
@@ -275,7 +275,7 @@ def check_merge(part: Program, derived: ChangePlan, database: dict[tuple[str, st
 
 def without_magnitudes(part: Program, state: Bag) -> Bag:
     """Leave out what counts the changes that went by."""
-    terms = part.stage.sums.terms
+    terms = part.state_table.sums.terms
     kept = [
         i for i, c in enumerate(part.plan.columns) if not any(t.column == c and t.kind == "magnitude" for t in terms)
     ]
@@ -284,20 +284,20 @@ def without_magnitudes(part: Program, state: Bag) -> Bag:
 
 @settings(max_examples=400, deadline=None)
 @given(plan=plans(), database=databases())
-def test_stages_added_up_give_the_new_result(plan, database):
+def test_state_tables_added_up_give_the_new_result(plan, database):
     program = compile_plan(plan, frozenset({"narrow_scans", "replace_keys", "stored_top"}))
     database = dict(database)
-    for part in (*program.stages, program):
+    for part in (*program.state_tables, program):
         derived = part.derive(frozenset(part.used))
         old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
         if derived.delta is not None:
-            assert accumulated(part.stage.sums, old, evaluate(derived.delta, database)) == new
+            assert accumulated(part.state_table.sums, old, evaluate(derived.delta, database)) == new
         elif derived.broken is not None:
             check_merge(part, derived, database)
         else:
             assert plus(old, evaluate(derived.change, database)) == new
-        if part.stage is not None:
-            name = part.stage.name
+        if part.state_table is not None:
+            name = part.state_table.name
             database[name, "old"], database[name, "new"] = old, new
             database[name, "change"] = change_between(old, new)
 
@@ -314,7 +314,7 @@ def test_a_merged_state_is_the_new_state(data, database):
     keys = [Output(new_column("k"), Col(a))] if data.draw(st.booleans()) else []
     outputs = (*keys, *values)
     plan = Aggregate(tuple(k.expr for k in keys), outputs, child, _sums(keys, values, is_double=True))
-    for part in compile_plan(plan, frozenset({"narrow_scans"})).stages:
+    for part in compile_plan(plan, frozenset({"narrow_scans"})).state_tables:
         derived = part.derive(frozenset(part.used))
         if derived.broken is not None:
             check_merge(part, derived, database)
@@ -327,7 +327,7 @@ def greatest_of(child: Plan) -> Program:
         Output(new_column("v"), Call("max", (Col(child.columns[1]),))),
     )
     plan = Aggregate((key.expr,), (key, most), child, _sums((key,), (most,)))
-    (state,) = compile_plan(plan, frozenset({"narrow_scans"})).stages
+    (state,) = compile_plan(plan, frozenset({"narrow_scans"})).state_tables
     return state
 
 
@@ -360,7 +360,7 @@ def test_a_state_without_the_rows_that_go_is_broken():
 @given(plan=plans(depth=2), limit=st.integers(0, 3), database=databases())
 def test_a_top_of_stored_rows_and_change_is_the_new_top(plan, limit, database):
     top = TopK(tuple(Col(c) for c in plan.columns), limit, 0, plan)
-    derived = compile_plan(top, frozenset({"narrow_scans", "stages"})).derive(frozenset(SOURCES))
+    derived = compile_plan(top, frozenset({"narrow_scans", "state_tables"})).derive(frozenset(SOURCES))
     old, new = evaluate(at_old(top), database), evaluate(top, database)
     database = {**database, (SELF, "new"): old}
 
@@ -396,9 +396,9 @@ def test_rows_looked_up_by_keys_keep_the_meaning_of_a_change_plan(plan, database
     def settle(part: Plan) -> Plan:
         return Shared(next(names), part)
 
-    reached = Reach(keys_in(database), found, settle).visit(change)
+    propagated = KeyPropagation(keys_in(database), found, settle).visit(change)
 
-    assert evaluate(reached, database) == evaluate(change, database)
+    assert evaluate(propagated, database) == evaluate(change, database)
 
 
 def keys_in(database) -> KeysOf:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trickle import Options, Trickle
-from trickle.tables.delta import target as delta_target
 from trickle.tables.contract import check_count
+from trickle.tables.delta import target as delta_target
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from trickle import SourceError, StateError, Trickle
 from trickle.refresh.run import Refresh
-from trickle.tables.delta import state_tables as delta_stages
+from trickle.tables.delta import state_tables as delta_state_tables
 
 TOTALS = "SELECT customer, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY customer"
 SCHEMA = pa.schema([("customer", pa.string()), ("amount", pa.int64())])
@@ -287,7 +287,7 @@ def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, oth
     other, step, met = Trickle(sales.spark), getattr(Refresh, moment), []
 
     def overtaken(self, *args, **more):
-        if self.stages is not None and not met:
+        if self.state_tables is not None and not met:
             met.append(moment)
             for amount in range(others):
                 sales.insert(("eve", amount))
@@ -304,7 +304,7 @@ def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, oth
 
 def test_state_that_spark_writes_is_kept_too(sales, monkeypatch):
     """As on storage that is not local, or with a type that delta-rs does not know."""
-    monkeypatch.setattr(delta_stages, "_make_in_driver", lambda *_: False)
+    monkeypatch.setattr(delta_state_tables, "_make_in_driver", lambda *_: False)
     table = sales.trickle.create("totals", TOTALS, mode="differential")
     sales.insert(("ann", 1), ("eve", 1))
 

@@ -16,8 +16,8 @@ from trickle.errors import DefinitionError, SourceError
 from trickle.model.options import Options
 from trickle.model.reason import HISTORY_EXPIRED, SOURCE_ALTERED, SOURCE_REPLACED, SOURCE_REWOUND
 from trickle.tables.arrow.local import local_frame, row_key
-from trickle.tables.cache.columns import KeptColumns
-from trickle.tables.contract import Span
+from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.contract import VersionRange
 from trickle.tables.delta.changes import reading_plans
 from trickle.tables.delta.create import create_target
 from trickle.tables.delta.source import DeltaSource
@@ -117,19 +117,19 @@ def test_every_statement_gives_its_exact_change(tables: Tables, feed: str, vecto
 
     bags = {version: _bag(source.snapshot(version)) for version in range(1, len(HISTORY) + 1)}
     for since, upto in pairwise(bags):
-        span = source.classify(since, upto, COLUMNS)
+        versions = source.classify(since, upto, COLUMNS)
         truth = _minus(bags[upto], bags[since])
-        assert (span.broken, span.kind) == (None, HISTORY[upto - 1][1])
-        assert span.rows is None or span.rows >= sum(abs(weight) for weight in truth.values())
-        assert _net(source.changes(span, COLUMNS)) == truth, span
+        assert (versions.broken, versions.kind) == (None, HISTORY[upto - 1][1])
+        assert versions.rows is None or versions.rows >= sum(abs(weight) for weight in truth.values())
+        assert _net(source.changes(versions, COLUMNS)) == truth, versions
     for since, upto in [(1, 4), (3, 6), (1, len(HISTORY))]:
-        span = source.classify(since, upto, COLUMNS)
+        versions = source.classify(since, upto, COLUMNS)
         for plan in reading_plans(
             source.log.commits(since, upto)
         ):  # each way to read must agree, not only the cheapest
-            assert _net(source.read(plan, span, COLUMNS)) == _minus(bags[upto], bags[since]), (span, plan)
-    span = source.classify(1, 5, ["s"])
-    assert _net(source.changes(span, ["s"])) == _difference(source, 1, 5, ["s"])
+            assert _net(source.read(plan, versions, COLUMNS)) == _minus(bags[upto], bags[since]), (versions, plan)
+    versions = source.classify(1, 5, ["s"])
+    assert _net(source.changes(versions, ["s"])) == _difference(source, 1, 5, ["s"])
 
 
 def test_column_mapping_keeps_changes_of_the_columns_that_stay(tables: Tables) -> None:
@@ -146,9 +146,9 @@ def test_column_mapping_keeps_changes_of_the_columns_that_stay(tables: Tables) -
         "UPDATE {t} SET id = 20 WHERE id = 2",
     )
 
-    span = source.classify(1, head, ["id"])
-    assert (span.broken, span.kind) == (None, "mixed")
-    assert _net(source.changes(span, ["id"])) == {(3,): 1, (20,): 1, (2,): -1}
+    versions = source.classify(1, head, ["id"])
+    assert (versions.broken, versions.kind) == (None, "mixed")
+    assert _net(source.changes(versions, ["id"])) == {(3,): 1, (20,): 1, (2,): -1}
     assert _net(source.changes(source.classify(2, head, ["id", "odd name"]), ["id", "odd name"])) == {
         (3, "c"): 1,
         (20, "b"): 1,
@@ -178,9 +178,9 @@ def test_a_changed_type_or_partitioning_is_named(tables: Tables, spark: SparkSes
     altered = source.classify(1, head, ["k"]).broken  # equal at both ends, but not between
     assert altered is not None
     assert altered.code == SOURCE_ALTERED
-    span = source.classify(1, head, ["id", "s"])
-    assert span.broken is None
-    assert _net(source.changes(span, ["id", "s"])) == {}
+    versions = source.classify(1, head, ["id", "s"])
+    assert versions.broken is None
+    assert _net(source.changes(versions, ["id", "s"])) == {}
 
     writer.partitionBy("s").option("overwriteSchema", "true").save(source.path)
     repartitioned = source.classify(head, source.head(), ["id"]).broken
@@ -205,9 +205,9 @@ def test_vacuum_breaks_only_what_it_took(tables: Tables, spark: SparkSession) ->
     assert expired.code == HISTORY_EXPIRED
     assert "vacuumed" in expired.text
     head = tables.run(source, "INSERT INTO {t} VALUES (4, 4, 'd')")
-    span = source.classify(head - 1, head, COLUMNS)
-    assert (span.kind, span.broken) == ("append", None)
-    assert _net(source.changes(span, COLUMNS)) == {(4, 4, "d"): 1}
+    versions = source.classify(head - 1, head, COLUMNS)
+    assert (versions.kind, versions.broken) == ("append", None)
+    assert _net(source.changes(versions, COLUMNS)) == {(4, 4, "d"): 1}
 
 
 def test_a_log_that_does_not_reach_back_is_expired(tables: Tables, spark: SparkSession) -> None:
@@ -261,7 +261,7 @@ def test_a_snapshot_is_one_plain_relation_and_is_kept(tables: Tables) -> None:
 def test_a_look_up_carries_rows_over_files_that_were_rewritten(tables: Tables, spark: SparkSession) -> None:
     feed = ", 'delta.enableChangeDataFeed' = 'true'"
     made = tables.make("orders", "INSERT INTO {t} SELECT id, id % 7, 'a' FROM range(1000)", properties=feed)
-    source = DeltaSource(spark, "orders", made.path, columns=KeptColumns(), options=Options(whole_rows=0))
+    source = DeltaSource(spark, "orders", made.path, columns=ColumnCache(), options=Options(whole_rows=0))
     first, keys = source.head(), {"id": pa.array([5, 6, 2000])}
     before = source.find(first, ["s", "id"], keys)
     changed = tables.run(source, "UPDATE {t} SET s = 'b' WHERE id = 5", "DELETE FROM {t} WHERE id = 6")
@@ -293,10 +293,10 @@ def test_files_and_names_with_odd_signs_are_read(tables: Tables, spark: SparkSes
     source = DeltaSource(spark, "odd", str(path))
     spark.sql(f"UPDATE delta.`{path}` SET v = -v")
 
-    span = source.classify(0, 1, ["p", "v"])
+    versions = source.classify(0, 1, ["p", "v"])
 
-    assert span.broken is None
-    assert _net(source.changes(span, ["p", "v"])) == _difference(source, 0, 1, ["p", "v"])
+    assert versions.broken is None
+    assert _net(source.changes(versions, ["p", "v"])) == _difference(source, 0, 1, ["p", "v"])
 
 
 def test_a_target_shows_only_changed_rows_in_its_feed_and_can_be_a_source(spark: SparkSession) -> None:
@@ -311,8 +311,8 @@ def test_a_target_shows_only_changed_rows_in_its_feed_and_can_be_a_source(spark:
     feed = spark.read.option("readChangeFeed", "true").option("startingVersion", applied.version).table(target.name)
     assert _bag(feed.select("k", "n", "_change_type")) == {(1, 0, "delete"): 1, (1, 7, "insert"): 1}
     source = DeltaSource(spark, "down", target.path)
-    span = source.classify(applied.version - 1, applied.version, ["k", "n"])
-    assert _net(source.changes(span, ["k", "n"])) == {(1, 0): -1, (1, 7): 1}
+    versions = source.classify(applied.version - 1, applied.version, ["k", "n"])
+    assert _net(source.changes(versions, ["k", "n"])) == {(1, 0): -1, (1, 7): 1}
     properties = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {target.name}").collect()}
     assert properties["trickle.x"] == "it's"
     assert properties["delta.enableChangeDataFeed"] == "true"
@@ -341,7 +341,7 @@ def test_spans_cost_no_job_and_no_data(tables: Tables, spark: SparkSession) -> N
     before = tracker.getJobIdsForGroup()
 
     head = source.head()
-    span = source.classify(0, head, COLUMNS)
+    versions = source.classify(0, head, COLUMNS)
 
-    assert span == Span(0, 1, "append", 1, span.bytes)
+    assert versions == VersionRange(0, 1, "append", 1, versions.bytes)
     assert tracker.getJobIdsForGroup() == before

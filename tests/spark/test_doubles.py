@@ -86,7 +86,7 @@ def run(spark: SparkSession, query: str, refreshes: int) -> None:
 def check_sums(lab: Lab, rows: list[tuple[int, int, float]], *, is_mean: bool) -> None:
     """The remembered values are those of the rows, but for the error that any order of adding may have."""
     for name in remembered(lab):
-        for stored in lab.stages._known[name][0].rows():
+        for stored in lab.state_tables._known[name][0].rows():
             keys = [value for value in stored if isinstance(value, int)]
             (found,) = [value for value in stored if isinstance(value, float)]
             values = [x for k, _, x in rows if not keys or k in keys]
@@ -98,7 +98,10 @@ def check_sums(lab: Lab, rows: list[tuple[int, int, float]], *, is_mean: bool) -
 def check_above(lab: Lab) -> None:
     """The table is to the bit what its query makes of the remembered values."""
     prepared, target = lab._defined()
-    sources: dict[str, Any] = {**lab.sources, **{name: lab.stages._known[name][1] for name in lab.stages._known}}
+    sources: dict[str, Any] = {
+        **lab.sources,
+        **{name: lab.state_tables._known[name][1] for name in lab.state_tables._known},
+    }
 
     def snapshot(scan: Scan) -> DataFrame:
         source = sources[scan.source]
@@ -109,7 +112,11 @@ def check_above(lab: Lab) -> None:
 
 
 def remembered(lab: Lab) -> list[str]:
-    found = [p.stage.name for p in lab._defined()[0].stages if p.stage is not None and p.stage.remembers]
+    found = [
+        p.state_table.name
+        for p in lab._defined()[0].state_tables
+        if p.state_table is not None and p.state_table.remembers
+    ]
     assert found
     return found
 

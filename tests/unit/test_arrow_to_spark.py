@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-THE_ONE = ROOT / "src/trickle/tables/arrow_spark.py"
+THE_ONE = ROOT / "src/trickle/tables/arrow/spark.py"
 
 
 def _calls(path: Path) -> Iterator[ast.Call]:

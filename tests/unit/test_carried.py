@@ -55,7 +55,7 @@ def test_carried_rows_are_those_of_the_version(versions, data):
         keys = pa.array(data.draw(st.sets(st.integers(0, 3), min_size=1)), pa.int64())
 
         base = base.extended(version, columns, MANY, history.change)
-        carried = base.carry(history.found(0, columns, keys), version, {"k": keys})
+        carried = base.roll_forward(history.found(0, columns, keys), version, {"k": keys})
 
         assert carried.column_names == columns
         assert bag(carried) == bag(history.found(version, columns, keys))
@@ -94,4 +94,4 @@ def test_rows_that_were_not_there_cannot_have_gone(history):
     base = Base(0, 0, ()).extended(1, ["k"], MANY, history.change)
     keys = pa.array([0])
 
-    assert base.carry(history.found(1, ["k"], keys), 1, {"k": keys}) is None
+    assert base.roll_forward(history.found(1, ["k"], keys), 1, {"k": keys}) is None

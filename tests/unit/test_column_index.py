@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trickle.model.options import Options
 from trickle.tables.cache.column_index import ColumnIndex, is_indexed
-from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.driver.find import Finder
 
 NUMBERS = st.lists(st.integers(-5, 60), min_size=100, max_size=150)
@@ -55,7 +55,7 @@ def test_whole_numbers_and_dates_are_indexed(values, answer):
 def test_a_column_in_order_has_its_index_at_once_and_others_when_it_pays(tmp_path):
     path, rows = tmp_path / "a.parquet", 1000
     pq.write_table(pa.table({"id": range(rows), "other": [n * 7 % rows for n in range(rows)]}), path)
-    columns = KeptColumns(Options(column_cache_bytes=10**6, index_looks=3))
+    columns = ColumnCache(Options(column_cache_bytes=10**6, index_looks=3))
     finder = Finder(columns)
     fields = [pa.field(name, pa.int64()) for name in ("id", "other")]
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.model.options import Options
-from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.cache.encoding import Compact, restored
 from trickle.tables.delta.driver.find import Finder
 
@@ -92,7 +92,7 @@ def test_rows_are_found_by_any_key(tmp_path_factory, data, kind):
     keys = data.draw(st.lists(st.sampled_from(known) | far if known else values, max_size=5))
     fields = [pa.field("n", pa.int64()), pa.field("k", type_)]
     asked = pa.int64() if pa.types.is_integer(type_) else type_
-    finder = Finder(KeptColumns(Options(column_cache_bytes=10**6)))
+    finder = Finder(ColumnCache(Options(column_cache_bytes=10**6)))
 
     for _ in range(5):
         found = finder.find(sorted(folder.iterdir()), fields, {"k": pa.array(keys, asked)})
@@ -105,7 +105,7 @@ def test_any_column_of_a_file_has_a_size(tmp_path):
     values = {name: pa.array([None], type_) for name, (type_, _) in KINDS.items()}
     values |= {"big": pa.array([Decimal(10**37)], pa.decimal128(38, 0)), "none": pa.array([None], pa.int64())}
     pq.write_table(pa.table(values), tmp_path / "a.parquet")
-    finder = Finder(KeptColumns(Options(column_cache_bytes=10**6)))
+    finder = Finder(ColumnCache(Options(column_cache_bytes=10**6)))
     fields = [pa.field(name, array.type) for name, array in values.items()]
 
     for _ in range(3):

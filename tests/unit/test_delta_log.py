@@ -17,7 +17,7 @@ from trickle.errors import SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.refresh.run import Refresh
 from trickle.tables.delta.actions import parse_commit
-from trickle.tables.delta.driver.commit import commit_lines, put_commit, sweep_drafts
+from trickle.tables.delta.driver.commit import commit_lines, put_commit, sweep_transactions
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
 
@@ -205,15 +205,15 @@ def test_old_records_are_read_and_agree_with_any_digest() -> None:
     )
 
 
-def test_drafts_that_nobody_works_on_are_swept(tmp_path: Path) -> None:
+def test_transactions_that_nobody_works_on_are_swept(tmp_path: Path) -> None:
     old, new, other = (tmp_path / name for name in (".trickle-1.tmp", ".trickle-2.tmp", "other.tmp"))
-    for draft in (old, new, other):
-        draft.touch()
-    for draft in (old, other):
-        os.utime(draft, (0, 0))
+    for transaction in (old, new, other):
+        transaction.touch()
+    for transaction in (old, other):
+        os.utime(transaction, (0, 0))
 
     put_commit(tmp_path, 1, GOOD)
-    sweep_drafts(tmp_path)
+    sweep_transactions(tmp_path)
 
     assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, f"{1:020d}.json"}
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.model.options import Options
-from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
 
@@ -71,7 +71,7 @@ def test_signs_of_patterns_are_plain_letters(tmp_path):
     path.parent.mkdir()
     pq.write_table(pa.table({"a.b": [1, 2], "^x$": [3, 4], "k": [5, 6]}), path)
 
-    finder = Finder(KeptColumns())
+    finder = Finder(ColumnCache())
     for _ in range(2):  # from the file, then from memory
         found = finder.find([path], [pa.field("a.b", pa.int64()), pa.field("k", pa.int64())], {"a.b": pa.array([2])})
         assert found.to_pylist() == [{"a.b": 2, "k": 6}]

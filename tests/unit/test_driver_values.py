@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Cast, Col, Column
-from trickle.compute.driver.values import NotHereError, Values
 from trickle.compute.driver import values as driver_values
+from trickle.compute.driver.values import NotHereError, Values
 
 SUMS = st.none() | st.decimals(min_value=-(10**18), max_value=10**18, places=2)
 COUNTS = st.none() | st.decimals(min_value=0, max_value=10**12, places=0)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.model.options import Options
-from trickle.tables.cache.columns import KeptColumns
+from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
 
@@ -36,7 +36,7 @@ def file(tmp_path):
 
 
 def test_a_column_is_kept_when_it_is_asked_for_again(file):
-    path, columns = file("a.parquet"), KeptColumns(Options(column_cache_bytes=10 * SIZE))
+    path, columns = file("a.parquet"), ColumnCache(Options(column_cache_bytes=10 * SIZE))
 
     assert columns.get(path, {"id": SIZE}) is None
     assert columns.bytes == 0
@@ -45,7 +45,7 @@ def test_a_column_is_kept_when_it_is_asked_for_again(file):
 
 
 def test_kept_columns_need_no_file(file):
-    path, columns = file("a.parquet"), KeptColumns(Options(column_cache_bytes=10 * SIZE))
+    path, columns = file("a.parquet"), ColumnCache(Options(column_cache_bytes=10 * SIZE))
     for _ in range(2):
         columns.get(path, {"id": SIZE, "group": SIZE})
     path.unlink()
@@ -57,7 +57,7 @@ def test_kept_columns_need_no_file(file):
 
 
 def test_old_columns_make_room_for_new_ones(file):
-    first, second, columns = file("a.parquet"), file("b.parquet"), KeptColumns(Options(column_cache_bytes=SIZE))
+    first, second, columns = file("a.parquet"), file("b.parquet"), ColumnCache(Options(column_cache_bytes=SIZE))
     for _ in range(2):
         columns.get(first, {"id": SIZE})
     assert columns.get(second, {"id": SIZE}) is None
@@ -67,7 +67,7 @@ def test_old_columns_make_room_for_new_ones(file):
 
 
 def test_columns_asked_for_in_turn_do_not_drive_each_other_out(file):
-    first, second, columns = file("a.parquet"), file("b.parquet"), KeptColumns(Options(column_cache_bytes=SIZE))
+    first, second, columns = file("a.parquet"), file("b.parquet"), ColumnCache(Options(column_cache_bytes=SIZE))
     for _ in range(2):
         columns.get(first, {"id": SIZE})
     for _ in range(5):
@@ -82,7 +82,7 @@ def test_the_same_rows_are_found_with_and_without(file, keys):
     paths = [file("a.parquet"), file("b.parquet", ROWS)]
     fields = [pa.field("id", pa.int64()), pa.field("text", pa.string()), pa.field("price", pa.decimal128(12, 2))]
     wanted = {name: pa.array(values, pa.int64()) for name, values in keys.items()}
-    columns = KeptColumns(Options(column_cache_bytes=100 * SIZE))
+    columns = ColumnCache(Options(column_cache_bytes=100 * SIZE))
     kept, plain = Finder(columns), Finder()
     expected = plain.find(paths, fields, wanted).sort_by("id")
 
@@ -96,7 +96,7 @@ def test_the_same_rows_are_found_with_and_without(file, keys):
 
 
 def test_a_file_without_the_key_is_left_to_spark(file):
-    finder = Finder(KeptColumns(Options(column_cache_bytes=100 * SIZE)))
+    finder = Finder(ColumnCache(Options(column_cache_bytes=100 * SIZE)))
     for _ in range(2):
         with pytest.raises(NeedsSparkError):
             finder.find([file("a.parquet")], [pa.field("id", pa.int64())], {"added_later": pa.array([1], pa.int64())})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trickle.model.options import Options
 from trickle.tables.arrow.rows import with_keys
-from trickle.tables.cache.lookups import LookedUp
+from trickle.tables.cache.lookups import LookupCache
 
 ROWS = pa.table({"k": pa.array([n % 7 if n % 5 else None for n in range(40)]), "n": range(40)})
 
@@ -29,7 +29,7 @@ class Files:
 @settings(deadline=None)
 @given(asked=st.lists(st.tuples(st.sampled_from("ab"), st.sets(st.integers(-1, 8), max_size=6)), max_size=6))
 def test_rows_are_those_of_a_search(asked):
-    looked, files = LookedUp(), Files()
+    looked, files = LookupCache(), Files()
 
     for place, keys in asked:
         wanted = {"k": pa.array(sorted(keys), pa.int64())}
@@ -39,7 +39,7 @@ def test_rows_are_those_of_a_search(asked):
 
 
 def test_only_other_keys_are_searched_for():
-    looked, files = LookedUp(), Files()
+    looked, files = LookupCache(), Files()
 
     for keys in ([1, 2, 3], [3, 2], [1, 2, 4], [5, 6, 1]):
         looked.find((), {"k": pa.array(keys)}, files.search)
@@ -58,7 +58,7 @@ def test_only_other_keys_are_searched_for():
 
 
 def test_rows_without_their_key_tell_nothing_of_some_of_their_keys():
-    looked, files = LookedUp(), Files(["n"])
+    looked, files = LookupCache(), Files(["n"])
 
     for keys in ([1, 2], [1], [1, 2]):
         looked.find((), {"k": pa.array(keys)}, files.search)
@@ -67,7 +67,7 @@ def test_rows_without_their_key_tell_nothing_of_some_of_their_keys():
 
 
 def test_the_same_is_not_searched_for_again():
-    looked, files = LookedUp(), Files()
+    looked, files = LookupCache(), Files()
 
     for _ in range(2):
         for keys in ({}, {"k": pa.array([1]), "n": pa.array([1])}):
@@ -78,7 +78,7 @@ def test_the_same_is_not_searched_for_again():
 
 @pytest.mark.parametrize("options", [Options(lookup_cache_entries=1), Options(lookup_cache_bytes=16 * 6)])
 def test_the_latest_are_known(options):
-    looked, files = LookedUp(options), Files()
+    looked, files = LookupCache(options), Files()
 
     for key in (1, 2, 2, 1):
         looked.find((), {"k": pa.array([key])}, files.search)
@@ -87,7 +87,7 @@ def test_the_latest_are_known(options):
 
 
 def test_what_cannot_be_searched_is_not_found():
-    looked, files = LookedUp(), Files()
+    looked, files = LookupCache(), Files()
     looked.find((), {"k": pa.array([1, 2])}, files.search)
 
     assert looked.find((), {"k": pa.array([1, 2, 3])}, lambda _: None) is None

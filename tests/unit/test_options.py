@@ -71,7 +71,7 @@ def test_unknown_optimisations_are_named():
     with pytest.raises(DefinitionError) as error:
         with_disabled(DEFAULT, {"look_ups"})
 
-    assert (error.value.code, "look_up" in error.value.hint) == ("UNKNOWN_OPTION", True)
+    assert (error.value.code, "key_lookup" in error.value.hint) == ("UNKNOWN_OPTION", True)
 
 
 def test_something_else_is_no_options():

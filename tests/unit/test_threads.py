@@ -16,8 +16,8 @@ import pytest
 
 from trickle.model.options import DEFAULT, Options
 from trickle.model.recent import Recent
-from trickle.tables.cache.columns import KeptColumns
-from trickle.tables.delta.driver.transaction import Draft, KeptRows
+from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.delta.driver.transaction import KeptRows, Transaction
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
 from trickle.tables.delta.snapshot import PlainFiles
@@ -122,9 +122,9 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
         files.append(SimpleNamespace(path=f"{number}.parquet", vector="", records=1, size=1))
     kept = KeptRows()
 
-    def draft() -> Draft:
+    def transaction() -> Transaction:
         # Its constructor looks at a table, which takes a JVM to make; reading stored rows takes the log's paths alone.
-        made: Any = Draft.__new__(Draft)
+        made: Any = Transaction.__new__(Transaction)
         made.target = SimpleNamespace(log=DeltaLogFiles(SimpleNamespace(location=str(tmp_path))))
         made.kept, made.schema, made.file_schema = kept, schema, schema
         made.options = DEFAULT
@@ -132,7 +132,7 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
 
     def ask(chance: random.Random) -> None:
         some: Any = chance.sample(files, 2)
-        rows = draft().stored(some)
+        rows = transaction().stored(some)
         assert [part["k"][0].as_py() for part in rows] == [int(file.path[0]) for file in some]
 
     in_threads(ask, 1_000)
@@ -143,7 +143,7 @@ def test_kept_columns_stay_within_their_room_while_several_decode(tmp_path):
     for number in range(6):
         values = pl.Series("k", range(number, number + 2**40 * 1000, 2**40), pl.Int64)
         pl.DataFrame([values]).write_parquet(tmp_path / f"{number}.parquet")
-    columns = KeptColumns(Options(column_cache_bytes=3 * size))
+    columns = ColumnCache(Options(column_cache_bytes=3 * size))
 
     def ask(chance: random.Random) -> None:
         number = chance.randrange(6)

@@ -48,11 +48,11 @@ def is_small(plan: Plan) -> bool:
     return plan.is_change
 
 
-Partners = Callable[[str, str], float]
+FanOut = Callable[[str, str], float]
 """Gives how many rows of a source have one value of a column, on average."""
 
 
-def one_partner(_source: str, _column: str) -> float:
+def unit_fan_out(_source: str, _column: str) -> float:
     """Know nothing: one row has each value."""
     return 1.0
 
@@ -66,7 +66,7 @@ def magnitude(count: float) -> int:
     return max(int(count).bit_length() - 1, 0) // 2
 
 
-def order_joins(plan: Plan, partners: Partners = one_partner) -> Plan:
+def order_joins(plan: Plan, fan_out: FanOut = unit_fan_out) -> Plan:
     """Reorder every tree of inner joins that has a small leaf; a tree is seen whole before its parts are."""
     memo: dict[int, Plan] = {}
 
@@ -74,7 +74,7 @@ def order_joins(plan: Plan, partners: Partners = one_partner) -> Plan:
         done = memo.get(id(node))
         if done is None:
             done = memo[id(node)] = (
-                _reordered(node, visit, partners) if isinstance(node, InnerJoin) else None
+                _reordered(node, visit, fan_out) if isinstance(node, InnerJoin) else None
             ) or rebuild(node, tuple(visit(p) for p in node.inputs))
         return done
 
@@ -107,7 +107,7 @@ def _joins_below(plan: Plan) -> bool:
     return isinstance(plan, InnerJoin)
 
 
-def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], partners: Partners) -> Plan | None:
+def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], fan_out: FanOut) -> Plan | None:
     tree = _Tree()
     tree.flatten(join)
     leaves = [visit(leaf) for leaf in tree.leaves]
@@ -119,7 +119,7 @@ def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], partners: Partner
     while waiting:
         connected = [w for w in waiting if _connected(done, w, tree.keys)]
         small = [w for w in connected or waiting if is_small(w)]
-        following = min(small or connected or waiting, key=lambda w: _expected(done, w, tree.keys, partners))
+        following = min(small or connected or waiting, key=lambda w: _expected(done, w, tree.keys, fan_out))
         waiting.remove(following)
         done = _joined(done, following, tree)
     # What is left are equalities with a side that needs several leaves.
@@ -128,13 +128,11 @@ def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], partners: Partner
     return Project(passthrough(join.columns), done)
 
 
-def _expected(left: Plan, right: Plan, keys: list[KeyPair], partners: Partners) -> float:
+def _expected(left: Plan, right: Plan, keys: list[KeyPair], fan_out: FanOut) -> float:
     """Give how many partners a row may find on the right, by its most selective key."""
     read = {c.id: (p.source, c.name) for p in walk(right) if isinstance(p, Scan) for c in p.base}
     turned = [k.right for key in keys if (k := _oriented(key, left, right)) is not None]
-    return min(
-        (partners(*read[e.column.id]) for e in turned if isinstance(e, Col) and e.column.id in read), default=1.0
-    )
+    return min((fan_out(*read[e.column.id]) for e in turned if isinstance(e, Col) and e.column.id in read), default=1.0)
 
 
 def _connected(left: Plan, right: Plan, keys: list[KeyPair]) -> bool:

@@ -10,10 +10,10 @@ from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, Sums, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
 from trickle.compile.narrow_scans import narrow_scans
-from trickle.compile.order_joins import Partners, magnitude, one_partner, order_joins
+from trickle.compile.order_joins import FanOut, magnitude, order_joins, unit_fan_out
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
-from trickle.compile.state_tables import Stage, cut
+from trickle.compile.state_tables import StateTable, cut
 from trickle.model.options import DEFAULT
 from trickle.model.recent import Recent
 from trickle.rules import CHANGE_RULES, Derive
@@ -75,9 +75,9 @@ class Program:
     """A plan ready to be refreshed.
 
     Attributes:
-        plan: What the table holds, over sources and stages.
-        stage: What this is the program of, if it is a stage's.
-        stages: The programs of the stages it reads, each after those that it reads itself.
+        plan: What the table holds, over sources and state tables.
+        state_table: What this is the program of, if it is a state table's.
+        state_tables: The programs of the state tables it reads, each after those that it reads itself.
         whole: What the table holds, over sources alone.
         plans_kept: How many change plans are kept.
     """
@@ -85,8 +85,8 @@ class Program:
     plan: Plan
     disable: frozenset[str] = frozenset()
     keyed: Keyed | None = None
-    stage: Stage | None = None
-    stages: tuple[Program, ...] = ()
+    state_table: StateTable | None = None
+    state_tables: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
     plans_kept: int = DEFAULT.change_plans_kept
     _derived: Recent[frozenset[str], _Derived] = field(init=False)
@@ -97,21 +97,21 @@ class Program:
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:
-        """The columns read of each source and stage; a source read twice counts both."""
+        """The columns read of each source and state table; a source read twice counts both."""
         return columns_read(self.plan)
 
-    def derive(self, changed: frozenset[str], partners: Partners = one_partner) -> ChangePlan:
+    def derive(self, changed: frozenset[str], fan_out: FanOut = unit_fan_out) -> ChangePlan:
         """Give the change plan for a set of changed sources.
 
         It is derived once, and again when the ``partners`` that its order of joins stands on are others by a factor of four.
         """
         known = self._derived.known(changed)
-        if known is not None and all(magnitude(partners(*asked)) == size for asked, size in known.asked.items()):
+        if known is not None and all(magnitude(fan_out(*asked)) == size for asked, size in known.asked.items()):
             return known.plan
         asked: dict[tuple[str, str], int] = {}
 
         def ask(source: str, column: str) -> float:
-            count = partners(source, column)
+            count = fan_out(source, column)
             asked[source, column] = magnitude(count)
             return count
 
@@ -133,14 +133,18 @@ class _Derivation:
     """The derivation of one change plan of a program."""
 
     program: Program
-    partners: Partners
+    fan_out: FanOut
 
     def change_plan(self, changed: frozenset[str]) -> ChangePlan:
         """Derive it."""
         program = self.program
         of = Derive(changed, CHANGE_RULES, often_read=often_read(program.plan))
-        if program.stage is not None and program.stage.sums is not None and program.stage.child is not None:
-            return self._derive_state(program.stage.sums, program.stage.child, of)
+        if (
+            program.state_table is not None
+            and program.state_table.sums is not None
+            and program.state_table.child is not None
+        ):
+            return self._derive_state(program.state_table.sums, program.state_table.child, of)
         if program.keyed is None and "stored_top" not in program.disable and is_whole(program.plan):
             stored = Scan(SELF, program.plan.columns)
             change = self._improve(net(difference(program.plan, stored)))
@@ -173,7 +177,7 @@ class _Derivation:
         if "push_keys" not in program.disable:
             plan = push_keys(plan)
         if "order_joins" not in program.disable:
-            plan = order_joins(plan, self.partners)
+            plan = order_joins(plan, self.fan_out)
         return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
 
@@ -194,12 +198,12 @@ def compile_plan(
     *,
     keeps_state: bool = True,
 ) -> Program:
-    """Run the passes, cut the plan into stages and choose how changes are applied.
+    """Run the passes, cut the plan into state tables and choose how changes are applied.
 
     Args:
         plan: The lifted plan.
         disable: Names of optimisations to leave out.
-        without: Names of stages to leave out.
+        without: Names of state tables to leave out.
         plans_kept: How many change plans are kept.
         keeps_state: False for a query that is only ever recomputed.
     """
@@ -208,26 +212,29 @@ def compile_plan(
             plan = rewrite(plan)
     keyed = find_keys(plan)
     top: Plan = plan
-    stages: tuple[Stage, ...] = ()
+    state_tables: tuple[StateTable, ...] = ()
     if keeps_state:
-        top, stages = cut(
+        top, state_tables = cut(
             plan,
             without,
             merged="merged_state" not in disable,
-            only_needed="stages" in disable,
+            only_needed="state_tables" in disable,
             replaced=None if keyed is None else keyed.aggregate,
         )
-    parts = [_program(part, disable, stage) for part, stage in ((top, None), *((s.plan, s) for s in stages))]
+    parts = [
+        _program(part, disable, state_table)
+        for part, state_table in ((top, None), *((s.plan, s) for s in state_tables))
+    ]
     program, *below = (replace(part, plans_kept=plans_kept) for part in parts)
-    return replace(program, stages=tuple(below), whole=plan)
+    return replace(program, state_tables=tuple(below), whole=plan)
 
 
-def _program(plan: Plan, disable: frozenset[str], stage: Stage | None = None) -> Program:
-    is_state = stage is not None and stage.sums is not None  # a merge gives rows by key
+def _program(plan: Plan, disable: frozenset[str], state_table: StateTable | None = None) -> Program:
+    is_state = state_table is not None and state_table.sums is not None  # a merge gives rows by key
     keyed = find_keys(plan)
     # What may come out otherwise in its last digits is found by its key, not by its values.
     by_key = "replace_keys" not in disable or is_state or (keyed is not None and keyed.aggregate.inexact)
-    return Program(plan, disable, keyed if by_key else None, stage)
+    return Program(plan, disable, keyed if by_key else None, state_table)
 
 
 def find_keys(plan: Plan) -> Keyed | None:

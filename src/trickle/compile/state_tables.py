@@ -1,10 +1,10 @@
-"""Cuts a plan into stages: results kept in tables of their own, so that what stands above reads them instead of sources.
+"""Cuts a plan into state tables: results kept in tables of their own, so that what stands above reads them instead of sources.
 
-    aggregate with a state    -> its state is a stage; the aggregate is a projection of it
-    input of a top-k          -> a stage, if joins or aggregates make it: the next row is then at hand when one leaves
-    inexact aggregate         -> a stage, if anything reads it: what cannot be computed twice alike is remembered
+    aggregate with a state    -> its state is a state table; the aggregate is a projection of it
+    input of a top-k          -> a state table, if joins or aggregates make it: the next row is then at hand when one leaves
+    inexact aggregate         -> a state table, if anything reads it: what cannot be computed twice alike is remembered
 
-A stage is maintained like a stream table of its own and read like a source. It pays if it is small against its input, which
+A state table is maintained like a stream table and read like a source. It pays if it is small against its input, which
 only its first fill tells: one that turns out big is left out (``without``). What is remembered for exactness is never left
 out: a sum of doubles that is joined, ranked or compared must have the same digits at every place and at every refresh.
 """
@@ -37,7 +37,7 @@ from trickle.rules.merge import columns_needed
 from trickle.rules.sums import finished, state_of
 
 MARK: Final = "@"
-"""Names of stages begin with it; no source's name does."""
+"""Names of state tables begin with it; no source's name does."""
 
 _REMEMBERED: Final = "r"
 """Names of what is remembered go on so, that of others with a number."""
@@ -47,12 +47,12 @@ _NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StateTable:
     """A part of a plan that has a table of its own.
 
     Attributes:
         plan: What the table holds.
-        sums: The aggregate it is the state of; None for a stage that is maintained as any stream table.
+        sums: The aggregate it is the state of; None for a state table that is maintained as any stream table.
         child: The input of that aggregate.
         remembers: True if the result would not be right without it: it holds values that cannot be computed twice alike.
     """
@@ -64,8 +64,8 @@ class Stage:
     remembers: bool = False
 
 
-def is_stage(source: str) -> bool:
-    """Tell a stage's name from a source's."""
+def is_state_table(source: str) -> bool:
+    """Tell a state table's name from a source's."""
     return source.startswith(MARK)
 
 
@@ -76,17 +76,17 @@ def cut(
     merged: bool = True,
     only_needed: bool = False,
     replaced: Aggregate | None = None,
-) -> tuple[Plan, tuple[Stage, ...]]:
-    """Give the plan over its stages, and the stages, each after those it reads.
+) -> tuple[Plan, tuple[StateTable, ...]]:
+    """Give the plan over its state tables, and the state tables, each after those it reads.
 
     Args:
         plan: What the table holds.
-        without: Names of stages to leave out.
+        without: Names of state tables to leave out.
         merged: True if states may be kept that are not additive.
         only_needed: True to cut nothing but what must be remembered.
         replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
     """
-    found: list[Stage] = []
+    found: list[StateTable] = []
     shown, shown_rows = _shown(plan), _shown_rows(plan)
     memo: dict[int, Plan] = {}
     count = 0
@@ -119,7 +119,7 @@ def cut(
         if not _reads_sources(node) or not _can_be_stored(keyed.columns):
             return node
         stored, read = _numbered(keyed, name)
-        found.append(Stage(name, stored, remembers=True))
+        found.append(StateTable(name, stored, remembers=True))
         return read if keyed is node else Project(passthrough(node.columns), read)
 
     def chosen(node: Plan, over: Plan) -> Plan:
@@ -129,13 +129,13 @@ def cut(
                 name = named()
                 kept = sums.is_additive or (merged and _can_be_merged(sums, child, is_shown=node is shown))
                 if name is not None and kept and _can_be_stored(sums.columns):
-                    found.append(Stage(name, state_of(sums, child), sums, child))
+                    found.append(StateTable(name, state_of(sums, child), sums, child))
                     return finished(sums, Scan(name, sums.columns))
             case TopK(child=child) if _is_made(child):
                 name = named()
                 if name is not None and _can_be_stored(child.columns):
                     stored, read = _numbered(child, name)
-                    found.append(Stage(name, stored))
+                    found.append(StateTable(name, stored))
                     return replace(over, child=read)
         return over
 
@@ -166,10 +166,10 @@ def _can_be_stored(columns: tuple[Column, ...]) -> bool:
 def _can_be_merged(sums: Sums, child: Plan, *, is_shown: bool) -> bool:
     """Tell whether a state that is not additive pays and harms nobody.
 
-    Over stages alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
+    Over state tables alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
     in another order: nothing but the reader's eye may look at it.
     """
-    reads_source = any(isinstance(p, Scan) and not is_stage(p.source) for p in walk(child))
+    reads_source = any(isinstance(p, Scan) and not is_state_table(p.source) for p in walk(child))
     if not all(c.orderable for c in columns_needed(sums, child)):
         return False
     return reads_source and (is_shown or not any(t.kind == "double" for t in sums.terms))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRows:
     """Values of a column that need no search, and all rows that have them; None for none."""
 
     values: pa.Array
@@ -58,7 +58,7 @@ class Declared:
     new: Mapping[str, SourceVersion]
     changes: Mapping[str, pa.Table | None]
     search: Find
-    _known: dict[tuple[str, str, str], Known | None] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str], KnownRows | None] = field(default_factory=dict)
 
     def find(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows of a scan that have some keys; None if they are to be read from its snapshot."""
@@ -69,7 +69,7 @@ class Declared:
                 return self._with_known(scan, keys, column, known)
         return self.search(scan, keys)
 
-    def _with_known(self, scan: Scan, keys: Mapping[str, pa.Array], column: str, known: Known) -> pa.Table | None:
+    def _with_known(self, scan: Scan, keys: Mapping[str, pa.Array], column: str, known: KnownRows) -> pa.Table | None:
         left = _without(keys[column], known.values)
         rows = known.rows
         if rows is not None:
@@ -80,20 +80,20 @@ class Declared:
         found = self.search(scan, {**keys, column: left})
         return found if rows is None or found is None else pa.concat_tables([found, rows.cast(found.schema)])
 
-    def _known_by(self, scan: Scan, column: str) -> Known | None:
+    def _known_by(self, scan: Scan, column: str) -> KnownRows | None:
         place = scan.source, scan.at, column
         if place not in self._known:
             self._known[place] = self._by_primary(scan, column) or self._by_foreign(scan, column)
         return self._known[place]
 
-    def _by_primary(self, scan: Scan, column: str) -> Known | None:
+    def _by_primary(self, scan: Scan, column: str) -> KnownRows | None:
         change = self.changes.get(scan.source)
         if change is None or self._keys(scan.source).primary != (column,):
             return None
         came, went = self._unique_sides(scan.source, column, change)
-        return Known(_together(came[column], went[column]), came if scan.at == "new" else went)
+        return KnownRows(_together(came[column], went[column]), came if scan.at == "new" else went)
 
-    def _by_foreign(self, scan: Scan, column: str) -> Known | None:
+    def _by_foreign(self, scan: Scan, column: str) -> KnownRows | None:
         parent = self._parent(scan.source, column)
         theirs = None if parent is None else self.changes.get(parent)
         mine = self.changes.get(scan.source)
@@ -105,7 +105,7 @@ class Declared:
         came, went = (rows[key] for rows in self._unique_sides(parent, key, theirs))
         fresh, gone = _without(came, went), _without(went, came)
         if mine is None:
-            return Known(_together(fresh, gone), None)
+            return KnownRows(_together(fresh, gone), None)
         rows_came, rows_went = _sides(mine)
         for rows, absent, when in ((rows_came, gone, "any more"), (rows_went, fresh, "before")):
             orphans = rows.filter(pc.is_in(rows[column], value_set=absent))
@@ -113,7 +113,7 @@ class Declared:
                 text = f"{scan.source}.{column} has {orphans[column][0].as_py()!r}, which {parent} does not have {when}"
                 raise _violated(text)
         rows, keys = (rows_came, fresh) if scan.at == "new" else (rows_went, gone)
-        return Known(_together(fresh, gone), rows.filter(pc.is_in(rows[column], value_set=keys)))
+        return KnownRows(_together(fresh, gone), rows.filter(pc.is_in(rows[column], value_set=keys)))
 
     def _parent(self, source: str, column: str) -> str | None:
         """Name the source whose primary key a column holds by itself."""

@@ -21,8 +21,8 @@ from trickle.algebra.walk import walk
 from trickle.catalyst.lower import Lower
 from trickle.catalyst.simple import simple_form
 from trickle.compile.prune import prune
-from trickle.compute.driver.plans import AtHand, arrow_values, as_arrow
-from trickle.compute.key_propagation import Keys, Reach, Wanted
+from trickle.compute.driver.plans import DriverExecution, arrow_values, as_arrow
+from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
 from trickle.compute.key_ranges import narrow
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
@@ -106,7 +106,7 @@ class Evaluation:
     local: bool = True
     ranges: bool = False
     find: Find | None = None
-    at_hand: bool = False
+    driver_execution: bool = False
     options: Options = DEFAULT
     loops: Mapping[int, Rows] = field(default_factory=dict)
     _rows_found: int = 0
@@ -131,13 +131,13 @@ class Evaluation:
 
     def _computed(self, plan: Plan) -> Rows:
         """Run a settled plan: here what can be, the rest by Spark."""
-        plan = self._reached(plan)
+        plan = self._propagated(plan)
         return self._shared[plan.name] if isinstance(plan, Shared) else self.materialise(self._lowered(plan))
 
     def computed_here(self, plan: Plan) -> Rows | None:
         """Compute a plan in the driver; None if a part of it needs Spark."""
-        reached = self._reached(plan)
-        return self._shared[reached.name] if isinstance(reached, Shared) else None
+        propagated = self._propagated(plan)
+        return self._shared[propagated.name] if isinstance(propagated, Shared) else None
 
     def settle(self, plan: Plan) -> Plan:
         """Compute the shared results a plan reads, innermost first, and prune by what turned out empty."""
@@ -175,21 +175,25 @@ class Evaluation:
 
     def frame(self, plan: Plan) -> DataFrame:
         """Give a settled plan as a DataFrame, not yet run."""
-        return self._lowered(self._reached(plan))
+        return self._lowered(self._propagated(plan))
 
-    def _reached(self, plan: Plan) -> Plan:
+    def _propagated(self, plan: Plan) -> Plan:
         """Find the rows of big tables that a plan can reach, and compute what is at hand."""
         if not self.local:
             return plan
-        compute = AtHand(self._here, self._simple, self._keep, self.options).visit if self.at_hand else _as_it_is
+        compute = (
+            DriverExecution(self._here, self._simple, self._keep, self.options).visit
+            if self.driver_execution
+            else _as_it_is
+        )
         if self.find is not None:
-            plan = Reach(self._keys_of, self._found, compute).visit(plan)
+            plan = KeyPropagation(self._keys_of, self._found, compute).visit(plan)
         return compute(plan)
 
     def _lowered(self, plan: Plan) -> DataFrame:
         if self.local and self.ranges:
             plan = narrow(plan, self._keys_of)
-        in_one_task = self.local and self.ranges and _is_at_hand(plan)
+        in_one_task = self.local and self.ranges and _is_in_driver(plan)
         return Lower(self.jvm, self._leaf, hints=self.local, in_one_task=in_one_task).frame(plan)
 
     def _found(self, scan: Scan, wanted: Wanted) -> Plan:
@@ -286,7 +290,7 @@ def _as_it_is(plan: Plan) -> Plan:
     return plan
 
 
-def _is_at_hand(plan: Plan) -> bool:
+def _is_in_driver(plan: Plan) -> bool:
     """Tell whether a plan reads nothing but what the driver holds."""
     match plan:
         case Shared() | Iterate():
@@ -295,7 +299,7 @@ def _is_at_hand(plan: Plan) -> bool:
             return at == "change"
         case Loop() | LoopRef():
             return False
-    return all(_is_at_hand(p) for p in plan.inputs)
+    return all(_is_in_driver(p) for p in plan.inputs)
 
 
 def from_arrow(jvm: Jvm, table: pa.Table) -> Rows:

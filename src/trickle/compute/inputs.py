@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trickle.compile.program import SELF
-from trickle.refresh.prepare import partners_in
+from trickle.refresh.prepare import fan_out_of
 from trickle.tables.arrow.rows import with_keys
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Reads sources and stages at two frontiers; the stream table's own rows are those of now.
+    """Reads sources and state tables at two frontiers; the stream table's own rows are those of now.
 
     Attributes:
-        sources: The sources by name, and the stages opened so far.
+        sources: The sources by name, and the state tables opened so far.
     """
 
     sources: Mapping[str, SourceTable]
@@ -48,9 +48,9 @@ class Inputs:
             return rows if rows is None or not keys else with_keys(rows, keys)
         return self.sources[scan.source].find(self._version(scan), names, keys)
 
-    def partners(self, source: str, column: str) -> float:
+    def fan_out(self, source: str, column: str) -> float:
         """Give how many rows of a source have one value of a column, as far as its log tells."""
-        return 1.0 if source == SELF else partners_in(self.sources[source], self.new[source].version, column)
+        return 1.0 if source == SELF else fan_out_of(self.sources[source], self.new[source].version, column)
 
     def _version(self, scan: Scan) -> int:
         return (self.old if scan.at == "old" else self.new)[scan.source].version

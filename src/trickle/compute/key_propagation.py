@@ -75,7 +75,7 @@ Wanted = Mapping[int, Keys]
 AtScan = Callable[[Scan, Wanted], Plan]
 
 
-class Reach:
+class KeyPropagation:
     """One walk over a plan."""
 
     def __init__(self, keys_of: KeysOf, at_scan: AtScan, settle: Callable[[Plan], Plan] = lambda plan: plan) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from trickle.algebra.expr import Call, Col, Column, Expr, Lit
 from trickle.algebra.plan import Filter, Plan, Scan
-from trickle.compute.key_propagation import Keys, KeysOf, Reach, Wanted
+from trickle.compute.key_propagation import KeyPropagation, Keys, KeysOf, Wanted
 
 _WITH_LITERALS: Final = {"bigint": int, "int": int, "string": str}
 
@@ -26,7 +26,7 @@ def narrow(plan: Plan, keys_of: KeysOf) -> Plan:
             plan = plan if condition is None else Filter(condition, plan)
         return plan
 
-    return Reach(keys_of, at_scan).visit(plan)
+    return KeyPropagation(keys_of, at_scan).visit(plan)
 
 
 def _within(column: Column, keys: Keys) -> Expr | None:

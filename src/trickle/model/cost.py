@@ -71,7 +71,7 @@ class Change(Stored):
         return self.rows.bit_length() // 2
 
 
-class Known(Stored):
+class Measured(Stored):
     """The seconds that a change took, or is thought to take."""
 
     change: Change
@@ -90,7 +90,7 @@ class Costs(Stored):
     model_config = ConfigDict(extra="ignore")
 
     full: float | None = None
-    known: tuple[Known, ...] = ()
+    known: tuple[Measured, ...] = ()
     warm: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     def estimate(self, change: Change, *, is_behind: bool = False, options: Options = DEFAULT) -> Estimate:
@@ -124,7 +124,7 @@ class Costs(Stored):
 
     def _with(self, change: Change, seconds: float, options: Options) -> Costs:
         others = [k for k in self.known if not k.change.is_like(change)]
-        latest = [*others, Known(change=change, seconds=round(seconds, 3))][-options.costs_kept :]
+        latest = [*others, Measured(change=change, seconds=round(seconds, 3))][-options.costs_kept :]
         return self.model_copy(update={"known": tuple(latest)})
 
     def _counted(self, mode: str, seconds: float) -> float:

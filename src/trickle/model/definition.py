@@ -88,8 +88,8 @@ class RefreshRecord(Stored):
     """What one commit of a stream table says of itself.
 
     Attributes:
-        frontier: The version of each source, and of each stage, that the rows were computed from.
-        without: The stages that proved too big to keep.
+        frontier: The version of each source, and of each state table, that the rows were computed from.
+        without: The state tables that proved too big to keep.
         costs: What earlier refreshes took, and this one up to its commit.
     """
 

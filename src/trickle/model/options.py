@@ -21,18 +21,18 @@ GIB: Final = 1024**3
 
 OPTIMISATIONS: Final = frozenset(
     {
-        "at_hand",
+        "driver_execution",
         "declared_keys",
-        "driver_lane",
-        "kept_columns",
+        "driver_io",
+        "column_cache",
         "key_ranges",
-        "look_up",
+        "key_lookup",
         "merged_state",
         "narrow_scans",
         "order_joins",
         "push_keys",
         "replace_keys",
-        "stages",
+        "state_tables",
         "stored_top",
     }
 )

@@ -44,15 +44,15 @@ class Application:
             return self.target.apply_bag(rows.named(self.prepared.names), record, state)
 
     def _add(self, plan: Plan, record: Record, state: TargetState) -> Applied | None:
-        stage = self.prepared.program.stage
-        if stage is None or stage.sums is None:
+        state_table = self.prepared.program.state_table
+        if state_table is None or state_table.sums is None:
             message = "only the state of an additive aggregate is added to"
             raise AssertionError(message)
         with self.watch.step("compute"):
             delta = self.evaluation.rows(plan)
         if delta is None or not delta.count:
             return None
-        keys, count = [o.column.name for o in stage.sums.keys], stage.sums.terms[0].column.name
+        keys, count = [o.column.name for o in state_table.sums.keys], state_table.sums.terms[0].column.name
         with self.watch.step("commit"):
             return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
 

@@ -23,7 +23,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.render import render
 from trickle.model.options import OPTIMISATIONS
-from trickle.refresh.prepare import partners_in
+from trickle.refresh.prepare import fan_out_of
 
 if TYPE_CHECKING:
     from trickle.compile.program import Program
@@ -67,16 +67,16 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         lines += ["", "Refreshed in full, because"]
         lines += [f"  {o}" + (f" {o.hint}" if o.hint else "") for o in prepared.obstacles]
         return "\n".join(lines)
-    for part in prepared.stages:
-        stage = part.stage
-        if stage is None:
+    for part in prepared.state_tables:
+        state_table = part.state_table
+        if state_table is None:
             continue
         kind = "a result that others read"
-        if stage.sums is not None:
-            kind = "the state of an additive aggregate" if stage.sums.is_additive else "the state of an aggregate"
-        elif stage.remembers:
+        if state_table.sums is not None:
+            kind = "the state of an additive aggregate" if state_table.sums.is_additive else "the state of an aggregate"
+        elif state_table.remembers:
             kind = "values that may have other last digits when they are computed again"
-        lines += ["", f"Stage {stage.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
+        lines += ["", f"State table {state_table.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
         lines += _changes(part, prepared)
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
     off = prepared.program.disable & OPTIMISATIONS
@@ -95,11 +95,11 @@ def _keys(source: SourceTable) -> list[str]:
 def _changes(program: Program, prepared: Prepared) -> list[str]:
     """Show the change plan when everything that is read changed, and how its result is applied."""
 
-    def partners(name: str, column: str) -> float:
-        source = prepared.sources.get(name)  # none of a stage, nor of the stream table itself
-        return 1.0 if source is None else partners_in(source, source.head(), column)
+    def fan_out(name: str, column: str) -> float:
+        source = prepared.sources.get(name)  # none of a state table, nor of the stream table itself
+        return 1.0 if source is None else fan_out_of(source, source.head(), column)
 
-    change = program.derive(frozenset(program.used), partners)
+    change = program.derive(frozenset(program.used), fan_out)
     head = "Change plan when every source changed; applied"
     if change.delta is not None:
         return ["", f"{head} by adding it to the state", render(change.delta, indent=1)]

@@ -33,7 +33,7 @@ class Prepared:
         names: The result's column names, as the query gives them.
         fingerprint: Of the query and the views it reads; another one means another result.
         analysed: The query as Spark analysed it, to be run as it is if there are obstacles.
-        without: The stages that were left out because they are too big.
+        without: The state tables that were left out because they are too big.
         has_one_answer: False if Spark may answer in several ways (ties in an order), of which Trickle takes one.
     """
 
@@ -48,23 +48,23 @@ class Prepared:
     has_one_answer: bool = True
 
     @property
-    def stages(self) -> tuple[Program, ...]:
-        """The stages to refresh first."""
-        return self.program.stages
+    def state_tables(self) -> tuple[Program, ...]:
+        """The state tables to refresh first."""
+        return self.program.state_tables
 
     @property
     def used(self) -> Mapping[str, tuple[str, ...]]:
         """The columns that the query reads of each source."""
         return columns_read(self.program.whole)
 
-    def of_stage(self, program: Program, sources: Mapping[str, SourceTable]) -> Prepared:
-        """Give one of its stages, made ready by itself."""
+    def of_state_table(self, program: Program, sources: Mapping[str, SourceTable]) -> Prepared:
+        """Give one of its state tables, made ready by itself."""
         read = {name: sources[name] for name in program.used}
         names = tuple(c.name for c in program.plan.columns)
         return replace(self, program=program, sources=read, names=names)
 
 
-def partners_in(source: SourceTable, version: int, column: str) -> float:
+def fan_out_of(source: SourceTable, version: int, column: str) -> float:
     """Give how many rows of a source have one value of a column, as far as its log tells."""
     rows, values = source.rows(version), source.domain(version, column)
     return 1.0 if not rows or not values else max(rows / values, 1.0)
@@ -82,7 +82,7 @@ def prepare(
 ) -> Prepared:
     """Optimise, lift and compile an analysed query; without a session it is taken as optimised already.
 
-    ``disable`` names optimisations, ``without`` names stages that are not to be.
+    ``disable`` names optimisations, ``without`` names state tables that are not to be.
     """
     obstacles = frontend.obstacles(analysed)
     for obstacle in obstacles:

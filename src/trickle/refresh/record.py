@@ -1,4 +1,4 @@
-"""The record that each commit of a stream table or stage carries: written before the commit, read by the next refresh."""
+"""The record that each commit of a stream table or state table carries: written before the commit, read by the next refresh."""
 
 from __future__ import annotations
 

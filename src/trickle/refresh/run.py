@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
-from trickle.compile.state_tables import is_stage
+from trickle.compile.state_tables import is_state_table
 from trickle.compute.declared_keys import Declared
 from trickle.compute.evaluation import Evaluation, Rows, from_arrow
 from trickle.compute.inputs import Inputs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trickle.compile.program import Program
     from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
-    from trickle.tables.contract import Applied, SourceTable, Span, StageStore, TargetState, TargetTable
+    from trickle.tables.contract import Applied, SourceTable, StateStore, TargetState, TargetTable, VersionRange
 
 
 logger = logging.getLogger("trickle")
@@ -44,37 +44,37 @@ logger = logging.getLogger("trickle")
 _LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
 
 _CATCH_UP: Final = "catch up"
-"""The step that brings stages to where the table stands, after a refresh that went without them."""
+"""The step that brings state tables to where the table stands, after a refresh that went without them."""
 
 
-class StageTooBigError(Exception):
-    """A stage has so many rows that keeping it costs more than it saves."""
+class StateTooBigError(Exception):
+    """A state table has so many rows that keeping it costs more than it saves."""
 
     def __init__(self, name: str) -> None:
-        """Name the stage."""
+        """Name the state table."""
         super().__init__(name)
         self.name = name
 
 
 @dataclass(slots=True)
 class Refresh:
-    """A refresh of one stream table, or of one of its stages, to one frontier.
+    """A refresh of one stream table, or of one of its state tables, to one frontier.
 
     Attributes:
         began: Where the table stood at the first look.
-        gives_way: For a stage: True if it is not to go back from where another refresh has brought it.
-        stood: The digests, before this refresh, of the versions of the stages that the last one stood on.
+        gives_way: For a state table: True if it is not to go back from where another refresh has brought it.
+        stood: The digests, before this refresh, of the versions of the state tables that the last one stood on.
     """
 
     jvm: Jvm
     prepared: Prepared
     target: TargetTable
     mode: Mode
-    stages: StageStore | None = None
+    state_tables: StateStore | None = None
     options: Options = DEFAULT
     watch: Stopwatch = field(default_factory=Stopwatch)
     sources: dict[str, SourceTable] = field(default_factory=dict)
-    spans: dict[str, Span] = field(default_factory=dict)
+    ranges: dict[str, VersionRange] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     costs: Costs | None = None
     estimate: Estimate | None = None
@@ -84,7 +84,7 @@ class Refresh:
     stood: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with the sources; stages join them as they are refreshed."""
+        """Begin with the sources; state tables join them as they are refreshed."""
         self.sources = dict(self.prepared.sources)
 
     def run(
@@ -97,9 +97,9 @@ class Refresh:
         """Bring the table to the sources' newest versions, or to those given.
 
         Args:
-            full: Recompute all rows, and the state of every stage.
+            full: Recompute all rows, and the state of every state table.
             at: Versions of sources to go to; the others go to their newest.
-            goal: For a stage: the versions chosen already.
+            goal: For a state table: the versions chosen already.
 
         Raises:
             SourceError: In mode ``differential``, a source's history is gone or altered; or a version asked for does not exist.
@@ -108,7 +108,7 @@ class Refresh:
         """
         try:
             return self._run(full=full, at=at, goal=goal)
-        except (ConflictError, StageTooBigError):
+        except (ConflictError, StateTooBigError):
             raise
         except Exception as error:
             # Files of the state that an overtaken refresh computes from are deleted, and its versions are the past.
@@ -138,92 +138,98 @@ class Refresh:
         if reason is None and record is not None and _stands_at(record, aim):
             return self._report("no_data", None, None, record, state.version)
         if reason is None and record is not None:
-            spans = self._spans(self.prepared.sources, record, aim)
-            self.change = Change.of((n, self._rows_of(s)) for n, s in spans.items())
-            reason = self._why_broken(spans)
+            ranges = self._ranges(self.prepared.sources, record, aim)
+            self.change = Change.of((n, self._rows_of(s)) for n, s in ranges.items())
+            reason = self._why_broken(ranges)
             if reason is None and goal is None and self.mode == "auto":
                 reason = self._why_cheaper(record, self.costs)
         if reason is not None and reason.code == codes.COST and not self._remembers:
-            # To fill the stages too may take as long again: they wait until a refresh needs them. Not so what is
+            # To fill the state tables too may take as long again: they wait until a refresh needs them. Not so what is
             # remembered: the next change could not be told from rows that were computed without it.
             return self._full(state, aim, reason)
         is_kept = reason is None or reason.code == codes.COST
         if record is not None and is_kept:
             record = self._caught_up(record)
-        rebuilt = self._refresh_stages(aim, record, full=full, gives_way=is_kept and not at)
+        rebuilt = self._refresh_state_tables(aim, record, full=full, gives_way=is_kept and not at)
         if reason is None and record is not None:
-            spans = self._spans(self.prepared.program.used, record, aim)
-            reason = rebuilt or self._why_broken(spans)
+            ranges = self._ranges(self.prepared.program.used, record, aim)
+            reason = rebuilt or self._why_broken(ranges)
         if reason is not None or record is None:
             first = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
             return self._full(state, aim, reason or first)
         try:
-            report = self._differential(state, record, aim, spans)
+            report = self._differential(state, record, aim, ranges)
         except StateError as error:
             if error.code != codes.STATE_MISMATCH or self.mode == "differential":
                 raise
             return self._full(state, aim, Reason(error.code, error.message))
         # What the last refresh stood on is not needed any more.
-        for program in self.prepared.stages:
-            if self.stages is not None and program.stage is not None and program.stage.name in record.frontier:
-                self.stages.clean(program.stage.name, record.frontier[program.stage.name].version)
+        for program in self.prepared.state_tables:
+            if (
+                self.state_tables is not None
+                and program.state_table is not None
+                and program.state_table.name in record.frontier
+            ):
+                self.state_tables.clean(program.state_table.name, record.frontier[program.state_table.name].version)
         return report
 
-    # -- stages
+    # -- state tables
 
     @property
     def _remembers(self) -> bool:
-        """True if some stage holds values that cannot be computed twice alike."""
-        return any(p.stage is not None and p.stage.remembers for p in self.prepared.stages)
+        """True if some state table holds values that cannot be computed twice alike."""
+        return any(p.state_table is not None and p.state_table.remembers for p in self.prepared.state_tables)
 
     def _is_behind(self, record: RefreshRecord) -> bool:
-        """Tell whether the last refresh went without some stage."""
-        return any(p.stage is not None and p.stage.name not in record.frontier for p in self.prepared.stages)
+        """Tell whether the last refresh went without some state table."""
+        return any(
+            p.state_table is not None and p.state_table.name not in record.frontier for p in self.prepared.state_tables
+        )
 
     def _caught_up(self, record: RefreshRecord) -> RefreshRecord:
-        """Bring the stages that the last refresh went without to its frontier; they go on from there."""
+        """Bring the state tables that the last refresh went without to its frontier; they go on from there."""
         if not self._is_behind(record):
             return record
         frontier = dict(record.frontier)
-        for program in self.prepared.stages:
-            name, stage = self._open_stage(program, frontier)
+        for program in self.prepared.state_tables:
+            name, state_table = self._open_state_table(program, frontier)
             if name not in frontier:
                 with self.watch.step(_CATCH_UP):
-                    stage.watch = Stopwatch()
-                    self._run_stage(program, stage, frontier, full=True)
+                    state_table.watch = Stopwatch()
+                    self._run_state_table(program, state_table, frontier, full=True)
         return record.model_copy(update={"frontier": frontier})
 
-    def _refresh_stages(
+    def _refresh_state_tables(
         self, goal: dict[str, SourceVersion], record: RefreshRecord | None, *, full: bool, gives_way: bool
     ) -> Reason | None:
-        """Refresh what the table stands on, and add the stages' versions to the goal; tells why one was recomputed."""
+        """Refresh what the table stands on, and add the state tables' versions to the goal; tells why one was recomputed."""
         rebuilt = None
-        for program in self.prepared.stages:
-            name, stage = self._open_stage(program, goal)
-            stage.gives_way = gives_way
+        for program in self.prepared.state_tables:
+            name, state_table = self._open_state_table(program, goal)
+            state_table.gives_way = gives_way
             if record is not None and name in record.frontier:
                 self.stood[name] = self._digest_of(name, record.frontier[name].version)
             is_behind = record is not None and name not in record.frontier
-            lost = not full and record is not None and not is_behind and self._is_empty(stage)
+            lost = not full and record is not None and not is_behind and self._is_empty(state_table)
             if lost and self.mode == "differential":
                 raise self._lost_state(_LOST_STATE.text)
-            report, damaged = self._run_stage(program, stage, goal, full=full or is_behind)
+            report, damaged = self._run_state_table(program, state_table, goal, full=full or is_behind)
             if report.mode == "full":
                 rebuilt = rebuilt or (damaged or (_LOST_STATE if lost else report.reason))
         return rebuilt
 
     def _digest_of(self, name: str, version: int) -> str | None:
-        """Give a stage's digest at a version, before a checkpoint of its next refresh may cut its short log there."""
+        """Give a state table's digest at a version, before a checkpoint of its next refresh may cut its short log there."""
         try:
             self.sources[name].head()  # notices that what is known of the log no longer holds
             return self.sources[name].digest(version)
         except SourceError:
             return None
 
-    def _is_empty(self, stage: Refresh) -> bool:
-        """Tell whether a stage's table has no record; one that cannot be read is looked at when the stage is refreshed."""
+    def _is_empty(self, state_table: Refresh) -> bool:
+        """Tell whether a state table has no record; one that cannot be read is looked at when it is refreshed."""
         try:
-            return stage.target.state().record is None
+            return state_table.target.state().record is None
         except SourceError:
             return False
 
@@ -232,9 +238,9 @@ class Refresh:
         return StateError(codes.STATE_MISSING, f"stream table '{self.target.name}': {text}.", hint=hint)
 
     def _give_way(self, record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> None:
-        """Let a refresh go first that has brought this stage further than its goal: the sources are looked at again.
+        """Let a refresh go first that has brought this state table further than its goal: the sources are looked at again.
 
-        Else the stage would go back, which takes a recompute, and the other refresh could not commit.
+        Else the state table would go back, which takes a recompute, and the other refresh could not commit.
         """
         for name, new in goal.items():
             seen, source = record.frontier.get(name), self.sources[name]
@@ -243,36 +249,40 @@ class Refresh:
             if source.head() >= seen.version and source.digest(seen.version) == seen.digest:
                 raise _conflict(self.target.name)
 
-    def _open_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> tuple[str, Refresh]:
-        """Give a stage's name and its refresh, with its table made if there is none."""
-        if self.stages is None or program.stage is None:
-            message = "a plan with stages needs a place for them"
+    def _open_state_table(self, program: Program, goal: Mapping[str, SourceVersion]) -> tuple[str, Refresh]:
+        """Give a state table's name and its refresh, with its table made if there is none."""
+        if self.state_tables is None or program.state_table is None:
+            message = "a plan with state tables needs a place for them"
             raise AssertionError(message)
-        name = program.stage.name
+        name = program.state_table.name
         with self.watch.step("look"):
-            target, self.sources[name] = self.stages.open(name, self._rows_of_stage(program, goal))
-        unit = self.prepared.of_stage(program, self.sources)
+            target, self.sources[name] = self.state_tables.open(name, self._rows_of_state_table(program, goal))
+        unit = self.prepared.of_state_table(program, self.sources)
         return name, Refresh(self.jvm, unit, target, self.mode, options=self.options, watch=self.watch)
 
-    def _rows_of_stage(self, program: Program, goal: Mapping[str, SourceVersion]) -> Callable[[], DataFrame]:
+    def _rows_of_state_table(self, program: Program, goal: Mapping[str, SourceVersion]) -> Callable[[], DataFrame]:
         inputs = Inputs(self.sources, self.target, goal, goal)
         return partial(Evaluation(self.jvm, inputs.snapshot, {}, options=self.options).frame, program.plan)
 
-    def _run_stage(
-        self, program: Program, stage: Refresh, goal: dict[str, SourceVersion], *, full: bool
+    def _run_state_table(
+        self, program: Program, state_table: Refresh, goal: dict[str, SourceVersion], *, full: bool
     ) -> tuple[RefreshReport, Reason | None]:
-        """Refresh a stage and add its version to the goal; a damaged one is made anew, which the reason tells."""
-        if self.stages is None or program.stage is None:
-            message = "a plan with stages needs a place for them"
+        """Refresh a state table and add its version to the goal; a damaged one is made anew, which the reason tells."""
+        if self.state_tables is None or program.state_table is None:
+            message = "a plan with state tables needs a place for them"
             raise AssertionError(message)
-        name, damaged = program.stage.name, None
-        wanted = {n: goal[n] for n in stage.prepared.program.used}
+        name, damaged = program.state_table.name, None
+        wanted = {n: goal[n] for n in state_table.prepared.program.used}
         try:
-            report = stage.run(full=full, goal=wanted)
-        except (ConflictError, StageTooBigError):
+            report = state_table.run(full=full, goal=wanted)
+        except (ConflictError, StateTooBigError):
             raise
         except Exception as error:
-            damage = None if self._is_overtaken() else self.stages.damage(name, self._rows_of_stage(program, goal))
+            damage = (
+                None
+                if self._is_overtaken()
+                else self.state_tables.damage(name, self._rows_of_state_table(program, goal))
+            )
             if isinstance(error, StateError) and error.code == UNREADABLE_RECORD:
                 damage = error.message
             if damage is None and full and not self._is_overtaken():
@@ -282,11 +292,11 @@ class Refresh:
             if self.mode == "differential" and not full:
                 raise self._lost_state(f"the state stored with it is damaged: {damage}") from error
             damaged = Reason(codes.STATE_MISSING, f"the state stored with it was damaged and built anew: {damage}")
-            self.stages.forget(name)
-            _, stage = self._open_stage(program, goal)
-            report = stage.run(full=True, goal=wanted)
-        self.changed.update(stage.changed)
-        self.sources[name].head()  # notices that another refresh made the stage anew
+            self.state_tables.forget(name)
+            _, state_table = self._open_state_table(program, goal)
+            report = state_table.run(full=True, goal=wanted)
+        self.changed.update(state_table.changed)
+        self.sources[name].head()  # notices that another refresh made the state table anew
         goal[name] = _version_of(self.sources[name], report.version)
         return report, damaged
 
@@ -334,23 +344,25 @@ class Refresh:
 
     def _what_changed(self, state: TargetState, record: RefreshRecord) -> Reason | None:
         """Tell why the stored rows are no basis for a change."""
-        if state.foreign:
-            text = f"others wrote to the stream table: {', '.join(state.foreign)}"
+        if state.external:
+            text = f"others wrote to the stream table: {', '.join(state.external)}"
             return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
         if record.fingerprint != self.prepared.fingerprint:
             return Reason(codes.DEFINITION_CHANGED, "a view in the query was redefined since the last refresh")
-        if {n for n in record.frontier if not is_stage(n)} != {n for n in self.prepared.sources if not is_stage(n)}:
+        if {n for n in record.frontier if not is_state_table(n)} != {
+            n for n in self.prepared.sources if not is_state_table(n)
+        }:
             return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")
-        if any(is_stage(n) and n not in record.frontier for n in self.prepared.sources):
+        if any(is_state_table(n) and n not in record.frontier for n in self.prepared.sources):
             return _LOST_STATE
         return None
 
-    def _rows_of(self, span: Span) -> int:
-        return span.bytes // self.options.assumed_row_bytes if span.rows is None else span.rows
+    def _rows_of(self, versions: VersionRange) -> int:
+        return versions.bytes // self.options.assumed_row_bytes if versions.rows is None else versions.rows
 
-    def _why_broken(self, spans: Mapping[str, Span]) -> Reason | None:
+    def _why_broken(self, ranges: Mapping[str, VersionRange]) -> Reason | None:
         """Tell why a source's change cannot be known, None if all can; not to know is an error in mode ``differential``."""
-        broken = next((s.broken for s in spans.values() if s.broken is not None), None)
+        broken = next((s.broken for s in ranges.values() if s.broken is not None), None)
         if broken is not None and self.mode == "differential":
             if broken.code == codes.STATE_MISSING:
                 raise self._lost_state(broken.text)
@@ -393,23 +405,25 @@ class Refresh:
             text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
             logger.info(text, report.table, report.mode, report.seconds, foreseen)
 
-    def _spans(self, names: Iterable[str], record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> dict[str, Span]:
+    def _ranges(
+        self, names: Iterable[str], record: RefreshRecord, goal: Mapping[str, SourceVersion]
+    ) -> dict[str, VersionRange]:
         """Tell from the logs what happened since the last refresh; what stands still is left out."""
         with self.watch.step("classify"):
             for name in names:
-                if name not in self.spans and not record.frontier[name].is_same(goal[name]):
-                    self.spans[name] = self._span(name, record.frontier[name], goal[name])
-        return {name: self.spans[name] for name in names if name in self.spans}
+                if name not in self.ranges and not record.frontier[name].is_same(goal[name]):
+                    self.ranges[name] = self._range(name, record.frontier[name], goal[name])
+        return {name: self.ranges[name] for name in names if name in self.ranges}
 
-    def _span(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
-        span = self._span_of(name, old, new)
-        if span.broken is None or not is_stage(name):
-            return span
-        text = f"the state stored with it is not the one that the last refresh left ({span.broken.text})"
-        return replace(span, broken=Reason(codes.STATE_MISSING, text))
+    def _range(self, name: str, old: SourceVersion, new: SourceVersion) -> VersionRange:
+        versions = self._range_of(name, old, new)
+        if versions.broken is None or not is_state_table(name):
+            return versions
+        text = f"the state stored with it is not the one that the last refresh left ({versions.broken.text})"
+        return replace(versions, broken=Reason(codes.STATE_MISSING, text))
 
-    def _span_of(self, name: str, old: SourceVersion, new: SourceVersion) -> Span:
-        from trickle.tables.contract import Span as SourceSpan
+    def _range_of(self, name: str, old: SourceVersion, new: SourceVersion) -> VersionRange:
+        from trickle.tables.contract import VersionRange as SourceSpan
 
         if old.identity != new.identity:
             text = f"source '{name}' was dropped and made anew since version {old.version}"
@@ -447,12 +461,12 @@ class Refresh:
         new = new_record("full", reason, goal, self.prepared)
         with self.watch.step("plan"):
             rows = self._all_rows(goal).named(self.prepared.names)
-        stage = self.prepared.program.stage
+        state_table = self.prepared.program.state_table
         with self.watch.step("write"):
             try:
                 applied = self.target.overwrite(rows, self._telling(new, reason), state, self._most_rows)
             except TooManyRowsError as error:
-                raise StageTooBigError("" if stage is None else stage.name) from error
+                raise StateTooBigError("" if state_table is None else state_table.name) from error
         return self._report("full", reason, applied, new, applied.version)
 
     def _all_rows(self, goal: Mapping[str, SourceVersion]) -> Rows:
@@ -464,34 +478,37 @@ class Refresh:
         evaluation = Evaluation(self.jvm, inputs.snapshot, {}, options=self.options)
         if not goal.keys() >= program.used.keys():
             return Rows(evaluation.frame(program.whole))
-        if all(is_stage(name) for name in program.used) and not {"at_hand", "look_up"} & program.disable:
-            # What stands on small stages alone needs no Spark job.
-            here = replace(evaluation, find=inputs.find, at_hand=True).computed_here(program.plan)
+        if (
+            all(is_state_table(name) for name in program.used)
+            and not {"driver_execution", "key_lookup"} & program.disable
+        ):
+            # What stands on small state tables alone needs no Spark job.
+            here = replace(evaluation, find=inputs.find, driver_execution=True).computed_here(program.plan)
             if here is not None:
                 return here
         frame = evaluation.frame(program.plan)
         if self._most_rows is None:
             return Rows(frame)
-        # Of a stage that is too big no task writes more than what shows it, so that it does not take the room of all.
+        # Of a state table that is too big no task writes more than what shows it, so that it does not take the room of all.
         return Rows(self.jvm.part_by_part(frame, self._most_rows + 1))
 
     @property
     def _most_rows(self) -> int | None:
-        """How many rows it may have; None if it is kept whatever its size, as results and needed stages are."""
-        stage = self.prepared.program.stage
-        return None if stage is None or stage.remembers else self.options.state_rows
+        """How many rows it may have; None if it is kept whatever its size, as results and needed state tables are."""
+        state_table = self.prepared.program.state_table
+        return None if state_table is None or state_table.remembers else self.options.state_rows
 
     def _differential(
         self,
         state: TargetState,
         record: RefreshRecord,
         goal: Mapping[str, SourceVersion],
-        spans: Mapping[str, Span],
+        ranges: Mapping[str, VersionRange],
     ) -> RefreshReport:
         program = self.prepared.program
         new = new_record("differential", None, goal, self.prepared)
         inputs = Inputs(self.sources, self.target, record.frontier, goal)
-        live = {n: s for n, s in spans.items() if s.kind != "none"}
+        live = {n: s for n, s in ranges.items() if s.kind != "none"}
         with self.watch.step("read changes"):
             used = program.used
             small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
@@ -503,8 +520,8 @@ class Refresh:
                 {},
                 local=local,
                 ranges="key_ranges" not in program.disable,
-                find=None if "look_up" in program.disable else inputs.find,
-                at_hand="at_hand" not in program.disable,
+                find=None if "key_lookup" in program.disable else inputs.find,
+                driver_execution="driver_execution" not in program.disable,
                 options=self.options,
             )
             evaluation.changes = {
@@ -515,13 +532,13 @@ class Refresh:
                 sources = {n: self.sources[n] for n in used}
                 evaluation.find = Declared(sources, record.frontier, goal, small, evaluation.find).find
         changed = {n: r.count for n, r in evaluation.changes.items()}
-        self.changed.update((n, count) for n, count in changed.items() if not is_stage(n))
+        self.changed.update((n, count) for n, count in changed.items() if not is_state_table(n))
         touched = frozenset(n for n, count in changed.items() if count)
         try:
             applied = None
             if touched:
                 with self.watch.step("derive"):
-                    plan = program.derive(touched, inputs.partners)
+                    plan = program.derive(touched, inputs.fan_out)
                 change = Application(evaluation, self.prepared, self.target, self.watch)
                 applied = change.apply(plan, self._telling(new, None), state)
             if applied is None:
@@ -531,10 +548,10 @@ class Refresh:
             evaluation.release()
         return self._report("differential", None, applied, new, applied.version)
 
-    def _changes(self, evaluation: Evaluation, name: str, span: Span) -> Rows:
+    def _changes(self, evaluation: Evaluation, name: str, versions: VersionRange) -> Rows:
         """Read a source's change once, only the used columns, netted."""
         used = self.prepared.program.used[name]
-        frame = self.sources[name].changes(span, used)
+        frame = self.sources[name].changes(versions, used)
         if evaluation.local:
             # Few rows: one partition sums their weights without a shuffle.
             frame = frame.coalesce(1)
@@ -544,7 +561,7 @@ class Refresh:
             self.jvm, evaluation.snapshot, {name: Rows(frame)}, local=evaluation.local, options=self.options
         )
         # Rows that only came cannot cancel.
-        rows = raw.materialise(raw.frame(scan if span.kind == "append" else net(scan)))
+        rows = raw.materialise(raw.frame(scan if versions.kind == "append" else net(scan)))
         evaluation._kept.extend(raw._kept)
         return rows
 
@@ -564,7 +581,7 @@ class Refresh:
             reason=reason,
             rows_inserted=applied.rows_inserted if applied else 0,
             rows_deleted=applied.rows_deleted if applied else 0,
-            frontier={n: s.version for n, s in record.frontier.items() if not is_stage(n)},
+            frontier={n: s.version for n, s in record.frontier.items() if not is_state_table(n)},
             version=version,
             seconds=self.watch.seconds,
             steps=dict(self.watch.steps),

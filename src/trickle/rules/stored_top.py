@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trickle.algebra.expr import WEIGHT, Call, Col, Lit, passthrough
 from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, TopK
 from trickle.algebra.walk import sources
-from trickle.compile.state_tables import is_stage
+from trickle.compile.state_tables import is_state_table
 from trickle.rules.derive import difference, net, restrict, total, weighted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def can_use_stored(plan: Plan) -> bool:
         and plan.limit is not None
         and plan.offset == 0
         and all(c.orderable for c in plan.columns)
-        and not all(is_stage(source) for source in sources(plan))
+        and not all(is_state_table(source) for source in sources(plan))
     )
 
 

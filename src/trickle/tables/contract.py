@@ -60,7 +60,7 @@ class ColumnFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class VersionRange:
     """What the commits after ``since`` up to and including ``upto`` did to the rows of a source.
 
     Attributes:
@@ -103,22 +103,22 @@ class SourceTable(Protocol):
         """Give the keys that were declared of the table at a version, by the columns' names there."""
         ...
 
-    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
-        """Tell from the log alone what happened to these columns' rows; see ``Span.broken``.
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
+        """Tell from the log alone what happened to these columns' rows; see ``VersionRange.broken``.
 
         Raises:
             SourceError: The log cannot be read as it is, so that a snapshot would not have all rows either.
         """
         ...
 
-    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a span that is not broken."""
+    def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a version range that is not broken."""
         ...
 
-    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+    def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
         """Give the same as an Arrow table in the driver, its ``__weight`` the last column.
 
-        None if the change is not small, or only Spark can read it. A span that is not an append is netted by the bits
+        None if the change is not small, or only Spark can read it. A version range that is not an append is netted by the bits
         of its rows; netting it again by Spark's equality may still sum some.
         """
         ...
@@ -161,7 +161,7 @@ class TargetState:
     version: int
     record: str | None
     record_version: int
-    foreign: tuple[str, ...] = ()
+    external: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,19 +247,19 @@ class TargetTable(Protocol):
         ...
 
 
-class StageStore(Protocol):
-    """The tables behind the stages of one stream table."""
+class StateStore(Protocol):
+    """The tables behind the state tables of one stream table."""
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[TargetTable, SourceTable]:
-        """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         ...
 
     def forget(self, name: str) -> None:
-        """Delete a stage's table."""
+        """Delete a state table."""
         ...
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
-        """Say in words why a stage's table cannot be used, None if all that can be seen of it is as it should be."""
+        """Say in words why a state table cannot be used, None if all that can be seen of it is as it should be."""
         ...
 
     def clean(self, name: str, version: int) -> None:

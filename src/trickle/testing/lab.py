@@ -23,7 +23,7 @@ from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh
 from trickle.refresh.verify import whole_rows
 from trickle.tables.arrow.local import row_key
-from trickle.testing.memory import MemorySource, MemoryStages, MemoryTarget, nullable
+from trickle.testing.memory import MemorySource, MemoryStateTables, MemoryTarget, nullable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,7 @@ class Lab:
         self.sources: dict[str, MemorySource] = {}
         self._by_stub: dict[int, MemorySource] = {}
         for name, (schema, rows) in tables.items():
-            source = MemorySource(spark, name, schema, rows, driver_lane="driver_lane" not in self.disable)
+            source = MemorySource(spark, name, schema, rows, driver_lane="driver_io" not in self.disable)
             # An empty RDD is opaque to the optimiser, which would fold the rows of a local relation into the plan.
             stub = spark.createDataFrame(spark.sparkContext.emptyRDD(), source.schema)
             stub.createOrReplaceTempView(name)
@@ -75,14 +75,14 @@ class Lab:
         self.mode: Mode = mode
         like = self._jvm.frame(analysed).toDF(*self.prepared.names)
         self.target = MemoryTarget(self.spark, "lab", nullable(like))
-        self.stages = MemoryStages(self.spark)
+        self.state_tables = MemoryStateTables(self.spark)
         self.refresh()
         return self.prepared
 
     def refresh(self) -> RefreshReport:
         """Refresh the stream table."""
         prepared, target = self._defined()
-        return Refresh(self._jvm, prepared, target, self.mode, self.stages, self.options).run()
+        return Refresh(self._jvm, prepared, target, self.mode, self.state_tables, self.options).run()
 
     def differences(self) -> tuple[list[Any], list[Any]]:
         """Give the rows that are missing and the rows too many, against a recompute; both empty if all is well."""

@@ -18,7 +18,7 @@ from trickle.model.keys import NO_KEYS
 from trickle.model.nearness import distance, is_near
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
 from trickle.tables.arrow.local import arrow_table, as_schema, frame_of, local_frame, row_key
-from trickle.tables.contract import WEIGHT, Applied, ColumnFact, Span, TargetState, check_count, record_text
+from trickle.tables.contract import WEIGHT, Applied, ColumnFact, TargetState, VersionRange, check_count, record_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -117,42 +117,42 @@ class MemorySource:
         """Give the keys declared of the table."""
         return self.declared
 
-    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         """Tell what the commits after ``since`` up to ``upto`` did."""
         if not 0 <= since <= upto <= self.head():
             text = f"{self.name} is at version {self.head()}; the change from {since} to {upto} was asked for"
-            return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+            return VersionRange(since, upto, broken=Reason(SOURCE_REWOUND, text))
         before, after = self.columns(since), self.columns(upto)
         for name in columns:
             if before.get(name) != after.get(name):
                 reason = Reason(SOURCE_ALTERED, f"{self.name}: column `{name}` is not what it was at version {since}")
-                return Span(since, upto, broken=reason)
+                return VersionRange(since, upto, broken=reason)
         steps = self._steps[since + 1 : upto + 1]
         rows = sum(len(came) + len(went) for came, went in steps)
         if rows == 0:
-            return Span(since, upto)
-        return Span(since, upto, kind="mixed" if any(went for _, went in steps) else "append", rows=rows)
+            return VersionRange(since, upto)
+        return VersionRange(since, upto, kind="mixed" if any(went for _, went in steps) else "append", rows=rows)
 
-    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a span that is not broken."""
-        return local_frame(self.spark, *self._signed(span, columns))
+    def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a version range that is not broken."""
+        return local_frame(self.spark, *self._signed(versions, columns))
 
-    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
-        """Give the netted change over a span that is not broken; None without the driver lane."""
+    def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
+        """Give the netted change over a version range that is not broken; None without the driver lane."""
         if not self._driver_lane:
             return None
-        rows, schema = self._signed(span, columns)
+        rows, schema = self._signed(versions, columns)
         netted: dict[Any, list[Any]] = {}
         for row in rows:
             netted.setdefault(row_key(row[:-1]), [row, 0])[1] += row[-1]
         return arrow_table([(*row[:-1], weight) for row, weight in netted.values() if weight], schema)
 
-    def _signed(self, span: Span, columns: Sequence[str]) -> tuple[list[Row], StructType]:
-        schema = self._schemas[span.upto]
+    def _signed(self, versions: VersionRange, columns: Sequence[str]) -> tuple[list[Row], StructType]:
+        schema = self._schemas[versions.upto]
         places = [schema.names.index(name) for name in columns]
         signed: list[Row] = [
             (*(row[place] for place in places), weight)
-            for came, went in self._steps[span.since + 1 : span.upto + 1]
+            for came, went in self._steps[versions.since + 1 : versions.upto + 1]
             for rows, weight in ((came, 1), (went, -1))
             for row in rows
         ]
@@ -206,7 +206,7 @@ class MemoryTarget:
         self._record: str | None = None
         self._record_version = -1
         self._version = 0
-        self._foreign: tuple[str, ...] = ()
+        self._external: tuple[str, ...] = ()
         self.mirror: MemorySource | None = None
 
     def rows(self) -> list[Row]:
@@ -223,7 +223,7 @@ class MemoryTarget:
 
     def state(self) -> TargetState:
         """Read where the table stands."""
-        return TargetState(self._version, self._record, self._record_version, self._foreign)
+        return TargetState(self._version, self._record, self._record_version, self._external)
 
     def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
         """Replace all rows, if they are no more than some."""
@@ -329,12 +329,12 @@ class MemoryTarget:
         """Change the rows behind the stream table's back, as another writer would."""
         self._rows = list(rows)
         self._version += 1
-        self._foreign = (*self._foreign, operation)
+        self._external = (*self._external, operation)
 
     def _commit(
         self, rows: list[Row], deleted: int, inserted: int | None, record: Record, expected: TargetState
     ) -> Applied:
-        if (expected.record_version, expected.foreign) != (self._record_version, self._foreign):
+        if (expected.record_version, expected.external) != (self._record_version, self._external):
             raise ConflictError(
                 "CONCURRENT_REFRESH", f"{self.name} was changed meanwhile.", hint="Refresh again: it starts anew."
             )
@@ -342,12 +342,12 @@ class MemoryTarget:
             self.mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
         self._rows = rows
         self._version += 1
-        self._record, self._record_version, self._foreign = record_text(record), self._version, ()
+        self._record, self._record_version, self._external = record_text(record), self._version, ()
         return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
 
 
-class MemoryStages:
-    """The stages of one stream table in memory: each a target whose commits a source repeats."""
+class MemoryStateTables:
+    """The state tables of one stream table in memory: each a target whose commits a source repeats."""
 
     def __init__(self, spark: SparkSession) -> None:
         """Start with none."""
@@ -355,7 +355,7 @@ class MemoryStages:
         self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[MemoryTarget, MemorySource]:
-        """Give a stage's table, to write and to read; made empty if there is none."""
+        """Give a state table, to write and to read; made empty if there is none."""
         if name not in self._known:
             schema = nullable(like())
             target, source = MemoryTarget(self.spark, name, schema), MemorySource(self.spark, name, schema)
@@ -364,7 +364,7 @@ class MemoryStages:
         return self._known[name]
 
     def forget(self, name: str) -> None:
-        """Delete a stage's table."""
+        """Delete a state table."""
         self._known.pop(name, None)
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:  # noqa: ARG002 - nothing can happen to it

@@ -61,8 +61,8 @@ def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) 
         options = _keys(join, left, right)
         if left.height * right.height > values.options.driver_pairs:
             ours, theirs = options["left_on"], options["right_on"]
-            partners = right.select(theirs).group_by(theirs).len("n")
-            _check_few(left.select(ours).join(partners, **options).select(pl.col("n").sum()).item(), values)
+            fan_out = right.select(theirs).group_by(theirs).len("n")
+            _check_few(left.select(ours).join(fan_out, **options).select(pl.col("n").sum()).item(), values)
         pairs = left.lazy().join(right.lazy(), how="inner", coalesce=False, **options)
     else:
         _check_few(left.height * right.height, values)

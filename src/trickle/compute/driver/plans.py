@@ -48,7 +48,7 @@ Keep = Callable[[Plan, pl.DataFrame], Plan]
 """Gives the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
 
 
-class AtHand:
+class DriverExecution:
     """One walk over a plan."""
 
     def __init__(self, here: Here, simple: Simple, keep: Keep, options: Options = DEFAULT) -> None:

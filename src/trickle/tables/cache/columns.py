@@ -48,7 +48,7 @@ class _Asked:
     times: int = 0
 
 
-class KeptColumns:
+class ColumnCache:
     """The columns kept by one process; several threads may ask."""
 
     def __init__(self, options: Options = DEFAULT) -> None:

@@ -31,7 +31,7 @@ class _Looked:
     rows: pa.Table
 
 
-class LookedUp:
+class LookupCache:
     """The rows found by the latest look-ups, up to some bytes."""
 
     def __init__(self, options: Options = DEFAULT) -> None:

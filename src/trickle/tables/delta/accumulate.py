@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class StoredSums:
     """The stored rows after an addition.
 
     Attributes:
@@ -33,7 +33,7 @@ class Sums:
     kept: DataFrame
 
 
-def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], count: str) -> Sums:
+def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], count: str) -> StoredSums:
     """Add ``delta`` to the rows of its keys.
 
     Raises:
@@ -73,7 +73,7 @@ def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], 
         )
     touched = sums.select(*(fn.col(f"s{place}") for place in places)).toDF(*keys)
     rows = sums.where(fn.col(at) != 0) if keys else sums
-    return Sums(rows.toDF(*names) if found else None, touched, sums)
+    return StoredSums(rows.toDF(*names) if found else None, touched, sums)
 
 
 def _any(tests: object) -> Column:

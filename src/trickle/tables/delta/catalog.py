@@ -19,7 +19,7 @@ from trickle.tables.delta.source import DeltaSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.contract import Lane
 
 SESSION_CATALOG: Final = "spark_catalog"
@@ -47,7 +47,7 @@ class Catalog:
         self,
         spark: SparkSession,
         lane: Lane = "auto",
-        columns: KeptColumns | None = None,
+        columns: ColumnCache | None = None,
         options: Options = DEFAULT,
     ) -> None:
         """Bind to a session."""

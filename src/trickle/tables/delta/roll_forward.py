@@ -75,7 +75,7 @@ class Base:
             changes[step] = change
         return Base(self.generation, self.version, self.files, every, changes)
 
-    def carry(self, found: pa.Table, version: int, keys: Mapping[str, pa.Array]) -> pa.Table | None:
+    def roll_forward(self, found: pa.Table, version: int, keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give rows with some keys, found in its files, as they are at a version; None if they are not those of before."""
         steps = [change for (_, upto), change in (self.changes or {}).items() if upto <= version]
         names = [*found.column_names, WEIGHT]

@@ -19,7 +19,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.recent import Recent
 from trickle.tables.arrow.rows import with_keys
 from trickle.tables.arrow.types import arrow_fields
-from trickle.tables.cache.lookups import LookedUp
+from trickle.tables.cache.lookups import LookupCache
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
 from trickle.tables.delta.files import FileList
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.log import DeltaLogFiles
     from trickle.tables.delta.roll_forward import ChangeOf
@@ -48,7 +48,7 @@ class PlainFiles:
         self,
         spark: SparkSession,
         log: DeltaLogFiles,
-        columns: KeptColumns | None = None,
+        columns: ColumnCache | None = None,
         change_of: ChangeOf | None = None,
         options: Options = DEFAULT,
     ) -> None:
@@ -66,7 +66,7 @@ class PlainFiles:
         self._finder = Finder(columns, options)
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
-        self._found, self._looked = LookedUp(options), LookedUp(options)
+        self._found, self._looked = LookupCache(options), LookupCache(options)
         self._domains: Recent[tuple[int, int, str], int | None] = Recent(options.statistics_kept)
 
     def frame(self, version: int) -> DataFrame | None:
@@ -122,7 +122,7 @@ class PlainFiles:
         if self._foreseen(version, keys) * size > self._options.lookup_bytes:
             return None
         at = Base(generation, version, files)
-        found = self._carried(at, columns, keys) if keys else None
+        found = self._rolled_forward(at, columns, keys) if keys else None
         return self._rows(at, fields, keys) if found is None else found
 
     def _rows(self, at: Base, fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table | None:
@@ -141,7 +141,7 @@ class PlainFiles:
         except NeedsSparkError:
             return None
 
-    def _carried(self, at: Base, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+    def _rolled_forward(self, at: Base, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Find rows in the files of a version looked into before; None if this one's own must be."""
         base, every, version = self._base, tuple(dict.fromkeys((*columns, *keys))), at.version
         if self._change_of is None or (base and base.generation == at.generation and version <= base.version):
@@ -154,7 +154,7 @@ class PlainFiles:
         base = base.extended(version, every, self.count(version) or 0, self._change_of, self._options)
         fields = self._fields(version, every)
         found = self._rows(base, fields, keys) if base is not None and fields is not None else None
-        found = base.carry(found, version, keys) if base is not None and found is not None else None
+        found = base.roll_forward(found, version, keys) if base is not None and found is not None else None
         self._base = base if found is not None else at
         return None if found is None else found.select(list(columns))
 

@@ -16,7 +16,7 @@ from trickle.model.reason import (
     Reason,
 )
 from trickle.model.recent import Recent
-from trickle.tables.contract import WEIGHT, ColumnFact, Span
+from trickle.tables.contract import WEIGHT, ColumnFact, VersionRange
 from trickle.tables.delta.actions import Commit, FileAction
 from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta.driver.fit import NeedsSparkError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
-    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.contract import Lane
 
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
@@ -50,7 +50,7 @@ class DeltaSource:
         path: str,
         *,
         lane: Lane = "auto",
-        columns: KeptColumns | None = None,
+        columns: ColumnCache | None = None,
         options: Options = DEFAULT,
     ) -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
@@ -88,7 +88,7 @@ class DeltaSource:
         """Give the keys declared of the table at a version."""
         return declared_keys(self.name, self.log.metadata(version))
 
-    def classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+    def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         """Tell from the log alone what the commits after ``since`` up to ``upto`` did."""
         try:
             return self._classify(since, upto, columns)
@@ -96,19 +96,19 @@ class DeltaSource:
             if error.code in (UNREADABLE_LOG, UNSUPPORTED_PROTOCOL):
                 raise
             code = HISTORY_EXPIRED if error.code == HISTORY_EXPIRED else SOURCE_REPLACED
-            return Span(since, upto, broken=Reason(code, f"{self.name}: {error.message}", error.hint))
+            return VersionRange(since, upto, broken=Reason(code, f"{self.name}: {error.message}", error.hint))
 
-    def _classify(self, since: int, upto: int, columns: Sequence[str]) -> Span:
+    def _classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         head = self.head()
         if since > head or upto > head or upto < since:
             text = f"{self.name} is at version {head}; the change from {since} to {upto} was asked for"
-            return Span(since, upto, broken=Reason(SOURCE_REWOUND, text))
+            return VersionRange(since, upto, broken=Reason(SOURCE_REWOUND, text))
         generation = self.log.generation
         later = self.log.commits(since, head)
         commits = later[: upto - since]
         altered = self._alteration(since, commits, columns)
         if altered is not None:
-            return Span(since, upto, broken=altered)
+            return VersionRange(since, upto, broken=altered)
         plans = reading_plans(commits)
         needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits took out
         if not plans[0].is_empty:
@@ -120,11 +120,11 @@ class DeltaSource:
             if gone:
                 text += f", {gone[0]} for one"
             hint = "Refresh more often than VACUUM's retention, or raise delta.deletedFileRetentionDuration."
-            return Span(since, upto, broken=Reason(HISTORY_EXPIRED, text, hint))
+            return VersionRange(since, upto, broken=Reason(HISTORY_EXPIRED, text, hint))
         self._plans.put((generation, since, upto), plan)
         if plan.is_empty:
-            return Span(since, upto)
-        return Span(
+            return VersionRange(since, upto)
+        return VersionRange(
             since,
             upto,
             kind="append" if plan.is_append else "mixed",
@@ -154,16 +154,18 @@ class DeltaSource:
         """Take the cheapest plan whose files all exist."""
         return next((plan for plan in plans if not self.log.missing(plan.at_risk(commits))), None)
 
-    def changes(self, span: Span, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a span: each row with its sign, not netted."""
-        return self.read(self._plan(span), span, columns)
+    def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
+        """Give the change over a version range: each row with its sign, not netted."""
+        return self.read(self._plan(versions), versions, columns)
 
-    def small_changes(self, span: Span, columns: Sequence[str]) -> pa.Table | None:
+    def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
         """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
-        if self.lane == "spark" or not self.log.is_plain or not is_small(span, self.options):
+        if self.lane == "spark" or not self.log.is_plain or not is_small(versions, self.options):
             return None
         try:
-            return read_change(self.log, self._plan(span), span, columns, self.handle.masked_places, self.options)
+            return read_change(
+                self.log, self._plan(versions), versions, columns, self.handle.masked_places, self.options
+            )
         except NeedsSparkError:
             return None
 
@@ -172,35 +174,35 @@ class DeltaSource:
 
         None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
         """
-        span = self.classify(since, upto, columns)
-        if span.broken is not None or span.rows is None or span.rows > most:
+        versions = self.classify(since, upto, columns)
+        if versions.broken is not None or versions.rows is None or versions.rows > most:
             return None
-        plan = self._plan(span)
-        return None if plan.removed or plan.remasked else self.small_changes(span, columns)
+        plan = self._plan(versions)
+        return None if plan.removed or plan.remasked else self.small_changes(versions, columns)
 
-    def _plan(self, span: Span) -> ReadingPlan:
-        key = self.log.generation, span.since, span.upto
+    def _plan(self, versions: VersionRange) -> ReadingPlan:
+        key = self.log.generation, versions.since, versions.upto
         plan = self._plans.known(key)
         if plan is None:
-            commits = self.log.commits(span.since, span.upto)
+            commits = self.log.commits(versions.since, versions.upto)
             plan = self._first_readable(reading_plans(commits), commits)
             if plan is None:
                 raise SourceError(HISTORY_EXPIRED, f"Files of {self.name} that the change needs were vacuumed.")
             self._plans.put(key, plan)
         return plan
 
-    def read(self, plan: ReadingPlan, span: Span, columns: Sequence[str]) -> DataFrame:
+    def read(self, plan: ReadingPlan, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
         """Give the rows of a reading plan with their signs."""
         with self.log.errors_named():
-            snapshot = self.handle.snapshot_at(span.upto)
-        lookup = self._completer(span.since)
+            snapshot = self.handle.snapshot_at(versions.upto)
+        lookup = self._completer(versions.since)
         parts: list[DataFrame] = []
 
         def take(frame: DataFrame, weight: Column) -> None:
             parts.append(frame.select(*(frame[_quoted(name)] for name in columns), weight.cast("bigint").alias(WEIGHT)))
 
         plain = list(plan.remasked)
-        if plan.remasked and not _FEED_COLUMNS & set(self.columns(span.upto)):
+        if plan.remasked and not _FEED_COLUMNS & set(self.columns(versions.upto)):
             plain = []
             went = [(new, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(new, old))]
             came = [(old, mask) for old, new in plan.remasked if (mask := self.handle.vector_difference(old, new))]

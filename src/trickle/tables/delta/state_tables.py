@@ -1,4 +1,4 @@
-"""The tables of a stream table's stages: Delta tables in a hidden folder inside its own.
+"""The tables of a stream table's state tables: Delta tables in a hidden folder inside its own.
 
 Spark and VACUUM pass over folders whose names begin with ``_``; dropping the stream table drops them with it. Their versions
 are of use to nobody but the next refresh, so files of older ones are deleted as soon as it has gone by. Whoever still computes
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 FOLDER: Final = "_trickle"
 
 
-class DeltaStages:
-    """The stages of the stream table at a location."""
+class DeltaStateTables:
+    """The state tables of the stream table at a location."""
 
     def __init__(
         self, spark: SparkSession, name: str, path: str, lane: Lane = "auto", options: Options = DEFAULT
@@ -50,7 +50,7 @@ class DeltaStages:
         self._cleaned: dict[str, int] = {}
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
-        """Give a stage's table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         known = self._known.get(name)
         place = self._place(name)
         is_there = self._exists(place)
@@ -66,13 +66,13 @@ class DeltaStages:
         return known
 
     def forget(self, name: str) -> None:
-        """Delete a stage's table."""
+        """Delete a state table."""
         self._known.pop(name, None)
         self._cleaned.pop(name, None)
         self._delete(self._place(name))
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
-        """Say in words why a stage's table cannot be used: its log, its columns, its files."""
+        """Say in words why a state table cannot be used: its log, its columns, its files."""
         target = DeltaTarget(self.spark, self.name, self._place(name), lane=self.lane, options=self.options)
         try:
             version = target.log.head()
@@ -93,7 +93,7 @@ class DeltaStages:
         return None
 
     def _listed(self, target: DeltaTarget, version: int) -> list[str]:
-        """Name the files of a stage at a version; a log that is long, or no longer has its beginning, Delta reads."""
+        """Name the files of a state table at a version; a log that is long, or no longer has its beginning, Delta reads."""
         files = target.files.at(version)
         if files is not None:
             return [file.path for file in files]
@@ -103,7 +103,7 @@ class DeltaStages:
             return [str(row[0]) for row in found.select("path").collect()]
 
     def _delete(self, place: str) -> None:
-        """Delete a stage's folder, and whatever lies in the way of a new one."""
+        """Delete a state table's folder, and whatever lies in the way of a new one."""
         folder = local_path(place)
         if folder is not None:
             for path in (folder.parent, folder):

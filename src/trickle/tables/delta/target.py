@@ -93,13 +93,13 @@ class DeltaTarget:
         if number is not None:
             self._number = number
             return TargetState(version, commit.info.get("userMetadata"), version)
-        foreign = (*state.foreign, commit.operation) if commit.changes_data else state.foreign
-        return TargetState(version, state.record, state.record_version, foreign)
+        external = (*state.external, commit.operation) if commit.changes_data else state.external
+        return TargetState(version, state.record, state.record_version, external)
 
     def check(self, expected: TargetState) -> int:
         """Give the newest version, if the table is where a refresh expects it."""
         now = self.state()
-        if (now.record_version, now.foreign) != (expected.record_version, expected.foreign):
+        if (now.record_version, now.external) != (expected.record_version, expected.external):
             raise conflict(self.name)
         return now.version
 

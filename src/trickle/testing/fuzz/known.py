@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFailure:
     """What a known failure looks like: why it happens, and what its kind and its text or query contain."""
 
     why: str
@@ -15,7 +15,7 @@ class Known:
     text: str = ""
 
 
-KNOWN: Final[tuple[Known, ...]] = ()
+KNOWN: Final[tuple[KnownFailure, ...]] = ()
 
 
 def known(kind: str, text: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Under which limits, and without which optimisations, a query is maintained: ``look-ups without stages, at_hand``."""
+"""Under which limits and optimisations a query is maintained: ``look-ups without order_joins, state_tables``."""
 
 from __future__ import annotations
 

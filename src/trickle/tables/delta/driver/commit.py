@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _DRAFTS: Final = ".trickle-*.tmp"
 _OLD_SECONDS: Final = 3600.0
-"""A draft lives for milliseconds; one of this age is a killed process's."""
+"""A transaction lives for milliseconds; one of this age is a killed process's."""
 
 
 def commit_lines(
@@ -57,15 +57,15 @@ def put_commit(log: Path, version: int, text: str) -> None:
     Raises:
         FileExistsError: Another writer made it first.
     """
-    draft, made = _draft(log, text), log / f"{version:020d}.json"
+    transaction, made = _transaction(log, text), log / f"{version:020d}.json"
     try:
-        os.link(draft, made)
+        os.link(transaction, made)
     except FileExistsError:
-        if not draft.samefile(made):  # a network file system may have answered twice
+        if not transaction.samefile(made):  # a network file system may have answered twice
             raise
     finally:
         with suppress(OSError):
-            draft.unlink()
+            transaction.unlink()
 
 
 def put_checksum(
@@ -83,18 +83,18 @@ def put_checksum(
     }
     # Without it the version is as good, only slower to read.
     with suppress(OSError):
-        _draft(log, json.dumps(body), lasting=False).replace(log / f"{version:020d}.crc")
+        _transaction(log, json.dumps(body), lasting=False).replace(log / f"{version:020d}.crc")
 
 
-def sweep_drafts(log: Path) -> None:
-    """Delete the drafts that killed processes left."""
-    for draft in log.glob(_DRAFTS):
+def sweep_transactions(log: Path) -> None:
+    """Delete the transactions that killed processes left."""
+    for transaction in log.glob(_DRAFTS):
         with suppress(OSError):  # another one sweeps too
-            if time() - draft.stat().st_mtime > _OLD_SECONDS:
-                draft.unlink()
+            if time() - transaction.stat().st_mtime > _OLD_SECONDS:
+                transaction.unlink()
 
 
-def _draft(log: Path, text: str, *, lasting: bool = True) -> Path:
+def _transaction(log: Path, text: str, *, lasting: bool = True) -> Path:
     path = log / f".trickle-{uuid.uuid4()}.tmp"
     with path.open("x", encoding="utf-8") as file:
         file.write(text)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from trickle.tables.cache.columns import KeptColumns
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.cache.encoding import Compact
 
 _WIDEST: Final = 16
@@ -44,7 +44,7 @@ class _Facts:
 class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
-    def __init__(self, columns: KeptColumns | None = None, options: Options = DEFAULT) -> None:
+    def __init__(self, columns: ColumnCache | None = None, options: Options = DEFAULT) -> None:
         """Know no file yet; columns that are looked into again and again are kept in ``columns``."""
         self._columns = columns
         self._options = options

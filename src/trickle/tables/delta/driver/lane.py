@@ -15,7 +15,7 @@ from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edit_sum
 from trickle.tables.contract import WEIGHT, check_count
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.transaction import Draft, KeptRows
+from trickle.tables.delta.driver.transaction import KeptRows, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,40 +35,40 @@ class DriverLane:
     def rows(self, most: int) -> pa.Table | None:
         """Give all rows, if they are no more than some."""
         try:
-            draft = Draft(self.target, self._kept, "", self.target.state())
-            files = draft.files()
+            transaction = Transaction(self.target, self._kept, "", self.target.state())
+            files = transaction.files()
             if sum(file.records or 0 for file in files) > most:
                 return None
-            return pa.concat_tables([draft.schema.empty_table(), *draft.stored(files)])
+            return pa.concat_tables([transaction.schema.empty_table(), *transaction.stored(files)])
         except NeedsSparkError:
             return None
 
     def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied | None:
         """Replace all rows, if they are no more than some."""
 
-        def write(draft: Draft) -> Applied:
-            new = draft.given(rows)
+        def write(transaction: Transaction) -> Applied:
+            new = transaction.given(rows)
             check_count(new.num_rows, most)
-            return draft.replace_all(new)
+            return transaction.replace_all(new)
 
         return self._try(write, record, expected)
 
     def append(self, rows: Given, record: Record, expected: TargetState) -> Applied | None:
         """Add rows."""
-        return self._try(lambda draft: draft.only_add(draft.given(rows)), record, expected)
+        return self._try(lambda transaction: transaction.only_add(transaction.given(rows)), record, expected)
 
     def touch(self, record: Record, expected: TargetState) -> Applied | None:
         """Commit the record alone."""
-        return self._try(lambda draft: draft.only_add(draft.schema.empty_table()), record, expected)
+        return self._try(lambda transaction: transaction.only_add(transaction.schema.empty_table()), record, expected)
 
     def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied | None:
         """Delete -n copies of a row, add +n copies."""
 
-        def write(draft: Draft) -> Applied:
-            rows = draft.given(change, pa.schema([*draft.schema, pa.field(WEIGHT, pa.int64())]))
+        def write(transaction: Transaction) -> Applied:
+            rows = transaction.given(change, pa.schema([*transaction.schema, pa.field(WEIGHT, pa.int64())]))
             if not (rows.column(rows.num_columns - 1).to_numpy() < 0).any():
-                return draft.only_add(edit_bag(draft.schema.empty_table(), rows).inserts)
-            return draft.apply(lambda stored: edit_bag(stored, rows))
+                return transaction.only_add(edit_bag(transaction.schema.empty_table(), rows).inserts)
+            return transaction.apply(lambda stored: edit_bag(stored, rows))
 
         return self._try(write, record, expected)
 
@@ -77,11 +77,11 @@ class DriverLane:
     ) -> Applied | None:
         """Make ``rows`` the table's rows of the touched keys."""
 
-        def write(draft: Draft) -> Applied:
-            new = draft.given(rows)
-            key_schema = pa.schema([draft.schema.field(name) for name in keys])
-            some = draft.given(touched, key_schema) if keys else key_schema.empty_table()
-            return draft.apply(lambda stored: edit_keys(stored, new, some, keys))
+        def write(transaction: Transaction) -> Applied:
+            new = transaction.given(rows)
+            key_schema = pa.schema([transaction.schema.field(name) for name in keys])
+            some = transaction.given(touched, key_schema) if keys else key_schema.empty_table()
+            return transaction.apply(lambda stored: edit_keys(stored, new, some, keys))
 
         return self._try(write, record, expected)
 
@@ -90,17 +90,17 @@ class DriverLane:
     ) -> Applied | None:
         """Add ``delta`` to the stored rows of its keys."""
 
-        def write(draft: Draft) -> Applied:
-            rows = draft.given(delta)
-            return draft.apply(lambda stored: edit_sum(stored, rows, keys, count))
+        def write(transaction: Transaction) -> Applied:
+            rows = transaction.given(delta)
+            return transaction.apply(lambda stored: edit_sum(stored, rows, keys, count))
 
         return self._try(write, record, expected)
 
-    def _try(self, write: Callable[[Draft], Applied], record: Record, expected: TargetState) -> Applied | None:
-        draft = None
+    def _try(self, write: Callable[[Transaction], Applied], record: Record, expected: TargetState) -> Applied | None:
+        transaction = None
         try:
-            draft = Draft(self.target, self._kept, record, expected)
-            return None if draft.log.owes_checkpoint else write(draft)
+            transaction = Transaction(self.target, self._kept, record, expected)
+            return None if transaction.log.owes_checkpoint else write(transaction)
         except NeedsSparkError:
             return None
         except MissingRowsError as error:
@@ -116,5 +116,5 @@ class DriverLane:
                 hint="Give the column a wider type with CAST.",
             ) from error
         finally:
-            if draft is not None:
-                draft.close()
+            if transaction is not None:
+                transaction.close()

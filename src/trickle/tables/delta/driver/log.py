@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.tables.contract import record_text
 from trickle.tables.delta.commit import commit_lock, conflict
-from trickle.tables.delta.driver.commit import commit_lines, put_checksum, put_commit, sweep_drafts
+from trickle.tables.delta.driver.commit import commit_lines, put_checksum, put_commit, sweep_transactions
 from trickle.tables.delta.driver.fit import NeedsSparkError, checkpoint_interval, is_writable
 from trickle.tables.delta.log import local_path
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _SWEPT_EVERY: Final = 10
-"""Commits between looks for old drafts: to list a log takes longer than the rest of a commit."""
+"""Commits between looks for old transactions: to list a log takes longer than the rest of a commit."""
 
 
 class LocalLog:
@@ -78,5 +78,5 @@ class LocalLog:
             if (files := target.files.at(version)) is not None:
                 put_checksum(log, version, files, self.metadata, self.protocol)
             if version % _SWEPT_EVERY == 0:
-                sweep_drafts(log)
+                sweep_transactions(log)
         return version

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from trickle.tables.contract import Span
+    from trickle.tables.contract import VersionRange
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.changes import ReadingPlan
     from trickle.tables.delta.log import DeltaLogFiles
@@ -35,16 +35,16 @@ _CHANGE_TYPE: Final = "_change_type"
 _CAME: Final = pa.array(["insert", "update_postimage"])
 
 
-def is_small(span: Span, options: Options = DEFAULT) -> bool:
+def is_small(versions: VersionRange, options: Options = DEFAULT) -> bool:
     """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
-    few = span.rows is None or span.rows <= options.driver_change_rows
-    return few and span.broken is None and span.bytes <= options.driver_change_bytes
+    few = versions.rows is None or versions.rows <= options.driver_change_rows
+    return few and versions.broken is None and versions.bytes <= options.driver_change_bytes
 
 
 def read_change(
     log: DeltaLogFiles,
     plan: ReadingPlan,
-    span: Span,
+    versions: VersionRange,
     columns: Sequence[str],
     vector: Vector,
     options: Options = DEFAULT,
@@ -56,8 +56,8 @@ def read_change(
     Raises:
         NeedsSparkError: Only Spark can read it.
     """
-    metadata = log.metadata(span.upto)
-    if not is_readable(log.protocol(span.upto), metadata):
+    metadata = log.metadata(versions.upto)
+    if not is_readable(log.protocol(versions.upto), metadata):
         raise NeedsSparkError
     known = arrow_fields(metadata)
     fields = [field for name in columns if (field := known.get(name)) is not None]
@@ -74,7 +74,7 @@ def read_change(
             raise NeedsSparkError
         rows = read_file(path, loose, partition=_partition(file, partitions), feed=sign is None)
         total += rows.num_rows
-        if total > (options.driver_change_rows if span.rows is None else options.driver_change_rows_read):
+        if total > (options.driver_change_rows if versions.rows is None else options.driver_change_rows_read):
             raise NeedsSparkError
         if sign is None:
             signs = pc.if_else(pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME), 1, -1)

@@ -38,7 +38,7 @@ class KeptRows:
         self.of_files: Mapping[str, pa.Table] = {}
 
 
-class Draft:
+class Transaction:
     """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
 
     def __init__(self, target: DeltaTarget, kept: KeptRows, record: Record, expected: TargetState) -> None:
@@ -150,7 +150,7 @@ class Draft:
         if rows.num_rows:
             actions.append(self._add(rows))
         if has_feed(self.log.metadata):
-            told = _told(with_places(stored, edit.leaving), inserts)
+            told = _change_rows(with_places(stored, edit.leaving), inserts)
             actions.append(self.writer.feed(self._as_in_files(told)))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
 
@@ -185,7 +185,7 @@ class Draft:
             self.writer.abandon()
 
 
-def _told(gone: pa.Table, came: pa.Table) -> pa.Table:
+def _change_rows(gone: pa.Table, came: pa.Table) -> pa.Table:
     """Give the rows of the change feed."""
     kinds = pa.array(["delete"] * gone.num_rows + ["insert"] * came.num_rows, pa.string())
     return pa.concat_tables([gone, came]).append_column("_change_type", kinds)

@@ -1,4 +1,4 @@
-"""State beside a stream table: a stage ahead of it, lost, too big, or old."""
+"""State beside a stream table: a state table ahead of it, lost, too big, or old."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Killed(BaseException):
 
 
 def refresh_killed(table, monkeypatch) -> None:
-    """Refresh, but end when the stages are written and the table is not."""
+    """Refresh, but end when the state tables are written and the table is not."""
 
     def killed(*_: object) -> None:
         raise Killed
@@ -49,7 +49,7 @@ def refresh_killed(table, monkeypatch) -> None:
             table.refresh()
 
 
-def test_a_refresh_killed_between_stage_and_table_is_made_good(spark, sales, monkeypatch):
+def test_a_refresh_killed_between_state_table_and_table_is_made_good(spark, sales, monkeypatch):
     table = sales.create("totals", TOTALS, mode="differential")
     spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
     refresh_killed(table, monkeypatch)
@@ -62,22 +62,22 @@ def test_a_refresh_killed_between_stage_and_table_is_made_good(spark, sales, mon
     assert spark.table("totals").count() == 3
 
 
-def test_a_refresh_in_full_for_its_cost_leaves_the_stages_to_the_next(spark, sales, monkeypatch):
+def test_a_refresh_in_full_for_its_cost_leaves_the_state_tables_to_the_next(spark, sales, monkeypatch):
     by_count = f"SELECT n, count(*) AS customers, max(total) AS most FROM ({TOTALS}) GROUP BY n"
     monkeypatch.setattr(Estimate, "prefers_full", False)  # on a busy machine either mode may seem the cheaper one
     tables = [sales.create("totals", TOTALS), sales.create("by_count", by_count)]
 
-    def stage_files() -> set[Path]:
+    def state_table_files() -> set[Path]:
         return {path for table in tables for path in folder(spark, table.name).rglob("*.parquet")}
 
     for after in ("next", "killed", "replaced"):
         spark.sql("INSERT INTO sales VALUES ('eve', 3), ('ann', 1)")
-        before = stage_files()
+        before = state_table_files()
         with monkeypatch.context() as dear:
             dear.setattr(Estimate, "prefers_full", True)
             reports = [table.refresh() for table in tables]
         assert {(report.mode, report.reason.code) for report in reports} == {("full", "COST")}
-        assert stage_files() == before
+        assert state_table_files() == before
         assert all(sales.verify(table.name) for table in tables)
 
         spark.sql("DELETE FROM sales WHERE customer = 'bob'")
@@ -119,7 +119,7 @@ def test_lost_state_is_built_anew_and_said(spark, sales):
     assert sales.verify("strict")
 
 
-def test_a_stage_that_is_too_big_is_left_out_for_good(spark, sales):
+def test_a_state_table_that_is_too_big_is_left_out_for_good(spark, sales):
     Trickle(spark, options=Options(state_rows=2)).create("totals", TOTALS, mode="differential")
     assert not list(folder(spark, "totals").glob("*"))
     spark.sql("INSERT INTO sales VALUES ('ann', 1), ('eve', 2)")
