@@ -15,7 +15,7 @@ SEED :=
 CASE :=
 REGIME :=
 
-.PHONY: help setup demo test test-all fuzz check fmt bench lock clean
+.PHONY: help setup demo test test-all fuzz lint check fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -26,20 +26,24 @@ setup: ## Make .venv, find or install Java 17, fetch the Delta Lake jars (done b
 demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with full, verify
 	@$(BIN)/python examples/demo.py
 
-test: setup ## Run the tests that finish in minutes
+test: lint ## Lint, types, import rules, doctests, and the tests that finish in minutes
 	@$(BIN)/python -m pytest tests -m "not slow" $(PARALLEL)
 
-test-all: setup ## Run every test, all of TPC-DS and the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
+test-all: lint ## Run every test, all of TPC-DS and the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
 	@$(BIN)/python -m pytest tests $(PARALLEL)
 
 fuzz: setup ## Random queries, tables, changes and limits against plain Spark (MINUTES=5 SEED=7 CASE=12 REGIME=default)
 	@$(BIN)/python -m trickle.testing.fuzz --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") \
 		$(if $(CASE),--case "$(CASE)") $(if $(REGIME),--regime "$(REGIME)")
 
-check: setup ## Lint, types, formatting and the tests that need no Spark
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+lint: setup ## Lint, formatting, types, import rules and doctests
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check .
 	@$(BIN)/mypy
+	@found=$$($(BIN)/lint-imports --no-logo --no-cache) || { echo "$$found"; exit 1; }
+	@$(BIN)/python -m pytest -q --doctest-modules src/trickle
+
+check: lint ## The same, and the tests that need no Spark
 	@$(BIN)/python -m pytest tests -q -m "not spark and not slow"
 
 fmt: setup ## Format the code, fix what the linter can

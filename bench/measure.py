@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trickle.model.definition import Mode
 
 FLOAT_TOLERANCE: Final = 1e-9
-MOST_DIFFERENCES: Final = 10_000
+MAX_DIFFERENCES: Final = 10_000
 """Rows that are looked at one by one, to see whether they differ only by the order floats were added in."""
 
 
@@ -139,9 +139,9 @@ def count_differences(spark: SparkSession, left: str, right: str) -> int:
     )
     columns = [F.col(f"`{column}`") for column in both.columns[:-1]]
     uneven = both.groupBy(*columns).agg(F.sum("__weight").alias("__weight")).where("__weight <> 0")
-    rows = [tuple(row) for row in uneven.limit(MOST_DIFFERENCES).collect()]
-    if len(rows) == MOST_DIFFERENCES:
-        return MOST_DIFFERENCES
+    rows = [tuple(row) for row in uneven.limit(MAX_DIFFERENCES).collect()]
+    if len(rows) == MAX_DIFFERENCES:
+        return MAX_DIFFERENCES
     missing = [row[:-1] for row in rows for _ in range(max(0, row[-1]))]
     extra = [row[:-1] for row in rows for _ in range(max(0, -row[-1]))]
     return unpaired(missing, extra)

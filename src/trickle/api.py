@@ -14,7 +14,6 @@ from trickle import warehouse
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
 from trickle.catalyst.jvm import Jvm
-from trickle.compile.state_tables import is_state_table
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.verbs import verb
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
@@ -25,7 +24,7 @@ from trickle.model.definition import (
     bad_definition,
     read_definition,
 )
-from trickle.model.names import split_name, sql_name
+from trickle.model.names import is_state_table, split_name, sql_name
 from trickle.model.options import DEFAULT, Options, with_disabled
 from trickle.model.report import RefreshReport, Validation, VerifyReport
 from trickle.refresh.checks import check_columns

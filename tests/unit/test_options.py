@@ -29,7 +29,7 @@ def test_every_limit_is_in_a_regime():
 
 def test_limits_stand_in_the_options_alone():
     # Facts about types, protocols and numbers are no limits: no other value would do.
-    facts = {"MOST_DIGITS", "_MOST_DIGITS", "_MOST_IDS", "_MOST_PARTS", "_MOST_LEGACY_WRITER", "_MOST_MAGNITUDES"}
+    facts = {"MAX_DIGITS", "_MAX_DIGITS", "_MAX_IDS", "_MAX_PARTS", "_MAX_LEGACY_WRITER", "_MAX_MAGNITUDES"}
     limit = re.compile(r"^(_?(?:MOST|MAX|KEPT|LEAST|MIN)_\w+)(?::[^=\n]+)? = ", re.MULTILINE)
     found = {
         f"{path.relative_to(SOURCES)}: {name}"

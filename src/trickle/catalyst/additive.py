@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
 
 _WHOLE: Final = frozenset({"ByteType$", "ShortType$", "IntegerType$", "LongType$"})
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 _DOUBLE: Final = new_column("double", "double")
 _FLOATS: Final = frozenset({"DoubleType$", "FloatType$"})
 _LONG_AS_DECIMAL: Final = new_column("long", "decimal(20,0)")
@@ -152,5 +152,5 @@ class _State:
         if on_overflow == "TRY":
             return False
         if self.jvm.name(data_type) == "DecimalType":
-            return on_overflow == "ANSI" or int(data_type.precision()) < _MOST_DIGITS
+            return on_overflow == "ANSI" or int(data_type.precision()) < _MAX_DIGITS
         return self.jvm.name(data_type) == "LongType$"

@@ -33,11 +33,9 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.walk import rebuild, walk
+from trickle.model.names import STATE_TABLE_MARK, is_state_table
 from trickle.rules.merge import columns_needed
 from trickle.rules.sums import finished, state_of
-
-MARK: Final = "@"
-"""Names of state tables begin with it; no source's name does."""
 
 _REMEMBERED: Final = "r"
 """Names of what is remembered go on so, that of others with a number."""
@@ -62,11 +60,6 @@ class StateTable:
     sums: Sums | None = None
     child: Plan | None = None
     remembers: bool = False
-
-
-def is_state_table(source: str) -> bool:
-    """Tell a state table's name from a source's."""
-    return source.startswith(MARK)
 
 
 def cut(
@@ -96,7 +89,7 @@ def cut(
         """Number the candidates, also those left out, so that a name always means the same part."""
         nonlocal count
         count += 1
-        name = f"{MARK}{count}"
+        name = f"{STATE_TABLE_MARK}{count}"
         return None if name in without else name
 
     def visit(node: Plan, *, only_needed: bool = only_needed) -> Plan:
@@ -112,7 +105,7 @@ def cut(
             return kept
         nonlocal remembered
         remembered += 1  # also if it is kept otherwise, so that a name always means the same part
-        return remember(over, f"{MARK}{_REMEMBERED}{remembered}") if kept is over else kept
+        return remember(over, f"{STATE_TABLE_MARK}{_REMEMBERED}{remembered}") if kept is over else kept
 
     def remember(node: Plan, name: str) -> Plan:
         keyed = _with_keys(node) if isinstance(node, Aggregate) else node

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trickle.compile.program import SELF
-from trickle.refresh.prepare import fan_out_of
 from trickle.tables.arrow.rows import with_keys
 
 if TYPE_CHECKING:
@@ -17,6 +16,12 @@ if TYPE_CHECKING:
     from trickle.algebra.plan import Scan
     from trickle.model.definition import SourceVersion
     from trickle.tables.contract import SourceTable, TargetTable
+
+
+def fan_out_of(source: SourceTable, version: int, column: str) -> float:
+    """Give how many rows of a source have one value of a column, as far as its log tells."""
+    rows, values = source.rows(version), source.domain(version, column)
+    return 1.0 if not rows or not values else max(rows / values, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 from trickle.errors import DefinitionError
 
 _RESERVED_PREFIX: Final = "__trickle"
-_MOST_PARTS: Final = 3
+_MAX_PARTS: Final = 3
 _NAME_BYTES: Final = 255
 """What file systems take as the name of a folder."""
 
@@ -17,6 +17,14 @@ _PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _IN_PATHS: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
 _SESSION_NAME: Final = re.compile(r"\w+", re.ASCII)
 """What Spark's own catalog takes."""
+
+STATE_TABLE_MARK: Final = "@"
+"""Names of state tables begin with it; no source's name does."""
+
+
+def is_state_table(source: str) -> bool:
+    """Tell a state table's name from a source's."""
+    return source.startswith(STATE_TABLE_MARK)
 
 
 def split_name(name: str) -> tuple[str, ...]:
@@ -36,7 +44,7 @@ def split_name(name: str) -> tuple[str, ...]:
         if not rest.startswith("."):
             break
         rest = rest[1:] or "."
-    if rest or not 0 < len(parts) <= _MOST_PARTS or not all(map(_is_name, parts)):
+    if rest or not 0 < len(parts) <= _MAX_PARTS or not all(map(_is_name, parts)):
         hint = "Use table, schema.table or catalog.schema.table; quote odd names with backticks."
         raise DefinitionError("BAD_NAME", f"{name!r} is not a table name.", hint=hint)
     if parts[-1].lower().startswith(_RESERVED_PREFIX):

@@ -22,8 +22,8 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.render import render
+from trickle.compute.inputs import fan_out_of
 from trickle.model.options import OPTIMISATIONS
-from trickle.refresh.prepare import fan_out_of
 
 if TYPE_CHECKING:
     from trickle.compile.program import Program

@@ -64,12 +64,6 @@ class Prepared:
         return replace(self, program=program, sources=read, names=names)
 
 
-def fan_out_of(source: SourceTable, version: int, column: str) -> float:
-    """Give how many rows of a source have one value of a column, as far as its log tells."""
-    rows, values = source.rows(version), source.domain(version, column)
-    return 1.0 if not rows or not values else max(rows / values, 1.0)
-
-
 def prepare(
     jvm: Jvm,
     frontend: Frontend,

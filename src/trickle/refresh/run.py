@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.plan import Plan, Scan
 from trickle.algebra.walk import walk
-from trickle.compile.state_tables import is_state_table
 from trickle.compute.declared_keys import Declared
 from trickle.compute.evaluation import Evaluation, Rows, from_arrow
 from trickle.compute.inputs import Inputs
@@ -18,7 +17,7 @@ from trickle.errors import ConflictError, NotDifferentiableError, SourceError, S
 from trickle.model import reason as codes
 from trickle.model.cost import Change, Costs, Estimate, was_wrong
 from trickle.model.definition import RefreshRecord, SourceVersion
-from trickle.model.names import short_name
+from trickle.model.names import is_state_table, short_name
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport

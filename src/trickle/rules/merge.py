@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _IS_INSERTION: Final = Call(">", (Col(WEIGHT), Lit(0)))
 
-_MOST_MAGNITUDES: Final = 1000
+_MAX_MAGNITUDES: Final = 1000
 """A sum may be this much smaller than the magnitudes that went into it: of the 16 digits of a double 12 are right then."""
 
 _HUGE: Final = "1e300"
@@ -144,7 +144,7 @@ class _Part:
         if self.term.bound is None:
             return None
         magnitudes = Col(self.term.bound)
-        times = Cast(Lit(_MOST_MAGNITUDES), self.term.column)
+        times = Cast(Lit(_MAX_MAGNITUDES), self.term.column)
         most = Call("*", (Call("abs", (Col(self.term.column),)), times))
         # NaN is greater than any number to Spark.
         is_infinite = Call(">", (magnitudes, Cast(Lit(_HUGE), self.term.column)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trickle.algebra.expr import WEIGHT, Call, Col, Lit, passthrough
 from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, TopK
 from trickle.algebra.walk import sources
-from trickle.compile.state_tables import is_state_table
+from trickle.model.names import is_state_table
 from trickle.rules.derive import difference, net, restrict, total, weighted
 
 if TYPE_CHECKING:

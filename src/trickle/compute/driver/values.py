@@ -24,9 +24,9 @@ from trickle.model.options import DEFAULT, Options
 
 WHOLE_DOUBLES: Final = 2**53
 """Up to here doubles hold every whole number."""
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 _WHOLE_NUMBERS: Final = 2**63
-_EXACT: Final = Context(prec=_MOST_DIGITS + 1)
+_EXACT: Final = Context(prec=_MAX_DIGITS + 1)
 
 Simple = Callable[[Opaque], "Expr | None"]
 """Gives a user's expression in the engine's own, where it has such a form."""
@@ -264,7 +264,7 @@ def _added(left: Any, right: Any) -> Any:
 
 def _fitting(left: Any, right: Any) -> tuple[Any, Any]:
     """Give factors whose product fits: where their types are too wide for it, types as wide as their values."""
-    if left.type.precision + right.type.precision < _MOST_DIGITS:
+    if left.type.precision + right.type.precision < _MAX_DIGITS:
         return left, right
     return _narrowed(left), _narrowed(right)
 
@@ -336,9 +336,9 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, most: int) -> 
     if len(dividends) > most:
         raise NotHereError
     # In units of the last digits: dividend / divisor = quotient * up / down.
-    shift = _MOST_DIGITS + divisors.type.scale - dividends.type.scale
+    shift = _MAX_DIGITS + divisors.type.scale - dividends.type.scale
     up, down = 10 ** max(shift, 0), 10 ** max(-shift, 0)
-    last = 10 ** (_MOST_DIGITS - type_.scale)
+    last = 10 ** (_MAX_DIGITS - type_.scale)
     pairs = zip(_units(dividends), _units(divisors), strict=True)
     made = [None if a is None or not b else _half_up(_half_up(a * up, b * down), last) for a, b in pairs]
     return pa.array([None if m is None else Decimal(m).scaleb(-type_.scale, _EXACT) for m in made], type_)

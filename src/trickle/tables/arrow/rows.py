@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
 
-_MOST_IDS: Final = 2**62
+_MAX_IDS: Final = 2**62
 """Numbers above this are renumbered before another column is added, so that they never overflow."""
 
 
@@ -33,7 +33,7 @@ def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:
     size = 1
     for left, right in zip(first.columns, second.columns, strict=True):
         codes, kinds = _codes(pa.chunked_array([*left.chunks, *right.chunks], type=left.type))
-        if size * kinds > _MOST_IDS:
+        if size * kinds > _MAX_IDS:
             ids, size = _codes(pa.chunked_array([pa.array(ids)]))
         ids = ids * kinds + codes
         size *= kinds

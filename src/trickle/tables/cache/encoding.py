@@ -18,7 +18,7 @@ import pyarrow as pa
 from trickle.model.options import DEFAULT, Options
 
 _WIDTHS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
-MOST_DIGITS: Final = 18
+MAX_DIGITS: Final = 18
 """Decimals of so many digits are whole numbers of 64 bits."""
 
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
@@ -108,7 +108,7 @@ def _whole(value: Any, scale: int) -> int | None:
 
 def _is_whole(dtype: pl.DataType) -> bool:
     if isinstance(dtype, pl.Decimal):
-        return dtype.precision <= MOST_DIGITS
+        return dtype.precision <= MAX_DIGITS
     return dtype.is_signed_integer() or dtype == pl.Date
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.cache.encoding import MOST_DIGITS, restored, width
+from trickle.tables.cache.encoding import MAX_DIGITS, restored, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import check_calendar, plain_type
 
@@ -157,7 +157,7 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
 def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) -> int:
     """Give the bytes that a value of a column may take when it is kept."""
     facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
-    if facts is not None and facts.has_min_max and column.precision <= MOST_DIGITS:
+    if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
         found = width(facts.min, facts.max, max(column.scale, 0))
         if found is not None:
             return found

@@ -24,7 +24,7 @@ _WRITER_FEATURES: Final = frozenset(
         *("inCommitTimestamp", "allowColumnDefaults"),
     }
 )
-_MOST_LEGACY_WRITER: Final = 6
+_MAX_LEGACY_WRITER: Final = 6
 """Protocols up to this are made of the features above; 7 lists its features."""
 
 _REFUSED_SETTINGS: Final = ("delta.constraints.", "delta.coordinatedCommits.")
@@ -66,7 +66,7 @@ def _knows_reading(protocol: Mapping[str, Any]) -> bool:
 def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Tell whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
     version = int(protocol["minWriterVersion"])
-    if version > _MOST_LEGACY_WRITER and protocol.get("writerFeatures") is None:
+    if version > _MAX_LEGACY_WRITER and protocol.get("writerFeatures") is None:
         return False
     settings = _settings(metadata)
     return (
