@@ -9,6 +9,7 @@ from typing import Final
 from trickle.algebra.expr import Col, Column
 from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, Sums, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
+from trickle.compile.change_plan import AddToState, ApplyBag, ChangePlan, ReplaceKeys, Shortcut
 from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.order_joins import FanOut, magnitude, order_joins, unit_fan_out
 from trickle.compile.prune import prune
@@ -45,29 +46,6 @@ class Keyed:
 
     keys: tuple[Column, ...]
     aggregate: Aggregate
-
-
-@dataclass(frozen=True, slots=True)
-class ChangePlan:
-    """What to compute in a refresh.
-
-    Attributes:
-        change: The netted change of the whole plan, for a bag apply; None if keys are replaced.
-        keys: For keys to be replaced: the touched keys.
-        rows: For keys to be replaced: the new rows of those keys.
-        broken: For keys to be replaced: rows that tell that the stored ones are not what they should be.
-        delta: For an additive state: what is added to it.
-        quick: The same as ``change``, computed from less.
-        unless: Rows that forbid the quick way.
-    """
-
-    change: Plan | None = None
-    keys: Plan | None = None
-    rows: Plan | None = None
-    broken: Plan | None = None
-    delta: Plan | None = None
-    quick: Plan | None = None
-    unless: Plan | None = None
 
 
 @dataclass(slots=True)
@@ -149,27 +127,27 @@ class _Derivation:
             stored = Scan(SELF, program.plan.columns)
             change = self._improve(net(difference(program.plan, stored)))
             if not can_use_stored(program.plan):
-                return ChangePlan(change=change)
+                return ApplyBag(change)
             unless, quick = from_stored(program.plan, of, stored)
-            return ChangePlan(change=change, quick=self._improve(quick), unless=self._improve(unless))
+            return ApplyBag(change, Shortcut(self._improve(quick), self._improve(unless)))
         if program.keyed is None:
-            return ChangePlan(change=self._improve(net(of.change(program.plan))))
+            return ApplyBag(self._improve(net(of.change(program.plan))))
         aggregate = program.keyed.aggregate
         change = of.change(aggregate.child)
         if not aggregate.keys:
-            return ChangePlan(keys=self._improve(of.trigger(change)), rows=program.plan)
+            return ReplaceKeys((), self._improve(of.trigger(change)), program.plan)
         keys = of.keys(change, aggregate.keys, distinct=True)
         touched = replace(aggregate, child=restrict(aggregate.child, aggregate.keys, keys))
         rows = transform(program.plan, lambda p: touched if p is aggregate else p)
-        return ChangePlan(keys=self._improve(keys), rows=self._improve(rows))
+        return ReplaceKeys(program.keyed.keys, self._improve(keys), self._improve(rows))
 
     def _derive_state(self, sums: Sums, child: Plan, of: Derive) -> ChangePlan:
         program = self.program
         if sums.is_additive:
-            return ChangePlan(delta=self._improve(state_change(sums, of.change(child))))
+            return AddToState(sums, self._improve(state_change(sums, of.change(child))))
         merged = merge(sums, child, of, Scan(SELF, program.plan.columns))
-        keys, rows, broken = map(self._improve, (merged.keys, merged.rows, merged.broken))
-        return ChangePlan(keys=keys, rows=rows, broken=broken)
+        touched, rows, broken = map(self._improve, (merged.keys, merged.rows, merged.broken))
+        return ReplaceKeys(tuple(k.column for k in sums.keys), touched, rows, broken)
 
     def _improve(self, plan: Plan) -> Plan:
         program = self.program

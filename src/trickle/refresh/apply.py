@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
+from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
 from trickle.compute.evaluation import Rows
 from trickle.errors import StateError
 from trickle.model import reason as codes
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
-    from trickle.compile.program import ChangePlan
+    from trickle.compile.change_plan import ChangePlan
     from trickle.compute.evaluation import Evaluation
     from trickle.refresh.prepare import Prepared
     from trickle.refresh.stopwatch import Stopwatch
@@ -29,56 +30,52 @@ class Application:
 
     def apply(self, plan: ChangePlan, record: Record, state: TargetState) -> Applied | None:
         """Compute and commit; None if nothing of it reaches the table."""
-        if plan.delta is not None:
-            return self._add(plan.delta, record, state)
-        if plan.keys is not None and plan.rows is not None:
-            return self._replace(plan.keys, plan.rows, plan.broken, record, state)
-        if plan.change is None:
-            message = "a change plan adds to a state, replaces keys, or has a change"
-            raise AssertionError(message)
+        match plan:
+            case AddToState():
+                return self._add(plan, record, state)
+            case ReplaceKeys():
+                return self._replace(plan, record, state)
+            case ApplyBag():
+                return self._apply_bag(plan, record, state)
+            case _:
+                assert_never(plan)
+
+    def _add(self, plan: AddToState, record: Record, state: TargetState) -> Applied | None:
         with self.watch.step("compute"):
-            rows = self.evaluation.rows(self._quickest(plan.change, plan))
+            change = self.evaluation.rows(plan.change)
+        if change is None or not change.count:
+            return None
+        keys, count = [o.column.name for o in plan.state.keys], plan.state.terms[0].column.name
+        with self.watch.step("commit"):
+            return self.target.accumulate(change.named(self.prepared.names), keys, record, state, count)
+
+    def _replace(self, plan: ReplaceKeys, record: Record, state: TargetState) -> Applied | None:
+        with self.watch.step("compute"):
+            touched = self.evaluation.rows(plan.touched)
+            if touched is None or not touched.count:
+                return None
+            if plan.broken is not None and (wrong := self.evaluation.rows(plan.broken)) is not None and wrong.count:
+                text = f"stream table '{self.target.name}': its state does not fit the changes of its sources."
+                raise StateError(codes.STATE_MISMATCH, text, hint="Call refresh(full=True) once.")
+            rows = self.evaluation.rows(plan.rows)
+            if rows is None:
+                rows = Rows(self.evaluation.frame(self.prepared.program.plan).limit(0), 0)
+        columns = zip(self.prepared.program.plan.columns, self.prepared.names, strict=True)
+        visible = {column.id: name for column, name in columns}
+        keys = tuple(visible[c.id] for c in plan.keys)
+        with self.watch.step("commit"):
+            return self.target.replace_keys(rows.named(self.prepared.names), touched.named(keys), keys, record, state)
+
+    def _apply_bag(self, plan: ApplyBag, record: Record, state: TargetState) -> Applied | None:
+        with self.watch.step("compute"):
+            rows = self.evaluation.rows(self._quickest(plan))
         if rows is None or not rows.count:
             return None
         with self.watch.step("commit"):
             return self.target.apply_bag(rows.named(self.prepared.names), record, state)
 
-    def _add(self, plan: Plan, record: Record, state: TargetState) -> Applied | None:
-        state_table = self.prepared.program.state_table
-        if state_table is None or state_table.sums is None:
-            message = "only the state of an additive aggregate is added to"
-            raise AssertionError(message)
-        with self.watch.step("compute"):
-            delta = self.evaluation.rows(plan)
-        if delta is None or not delta.count:
-            return None
-        keys, count = [o.column.name for o in state_table.sums.keys], state_table.sums.terms[0].column.name
-        with self.watch.step("commit"):
-            return self.target.accumulate(delta.named(self.prepared.names), keys, record, state, count)
-
-    def _replace(
-        self, touched: Plan, new: Plan, broken: Plan | None, record: Record, state: TargetState
-    ) -> Applied | None:
-        keyed = self.prepared.program.keyed
-        if keyed is None:
-            message = "rows without a key cannot be replaced"
-            raise AssertionError(message)
-        with self.watch.step("compute"):
-            keys = self.evaluation.rows(touched)
-            if keys is None or not keys.count:
-                return None
-            if broken is not None and (wrong := self.evaluation.rows(broken)) is not None and wrong.count:
-                text = f"stream table '{self.target.name}': its state does not fit the changes of its sources."
-                raise StateError(codes.STATE_MISMATCH, text, hint="Call refresh(full=True) once.")
-            rows = self.evaluation.rows(new) or Rows(self.evaluation.frame(self.prepared.program.plan).limit(0), 0)
-        columns = zip(self.prepared.program.plan.columns, self.prepared.names, strict=True)
-        visible = {column.id: name for column, name in columns}
-        names = tuple(visible[c.id] for c in keyed.keys)
-        with self.watch.step("commit"):
-            return self.target.replace_keys(rows.named(self.prepared.names), keys.named(names), names, record, state)
-
-    def _quickest(self, change: Plan, plan: ChangePlan) -> Plan:
-        if plan.quick is None or plan.unless is None:
-            return change
-        against = self.evaluation.rows(plan.unless)
-        return change if against is not None and against.count else plan.quick
+    def _quickest(self, plan: ApplyBag) -> Plan:
+        if plan.shortcut is None:
+            return plan.change
+        against = self.evaluation.rows(plan.shortcut.unless)
+        return plan.change if against is not None and against.count else plan.shortcut.change

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from trickle.algebra.plan import (
     Aggregate,
@@ -22,6 +22,7 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.render import render
+from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
 from trickle.compute.inputs import fan_out_of
 from trickle.model.options import OPTIMISATIONS
 
@@ -99,25 +100,21 @@ def _changes(program: Program, prepared: Prepared) -> list[str]:
         source = prepared.sources.get(name)  # none of a state table, nor of the stream table itself
         return 1.0 if source is None else fan_out_of(source, source.head(), column)
 
-    change = program.derive(frozenset(program.used), fan_out)
+    plan = program.derive(frozenset(program.used), fan_out)
     head = "Change plan when every source changed; applied"
-    if change.delta is not None:
-        return ["", f"{head} by adding it to the state", render(change.delta, indent=1)]
-    if change.quick is not None and change.unless is not None:
-        return [
-            "",
-            f"{head} as a bag",
-            render(change.quick, indent=1),
-            "  unless there are rows in",
-            render(change.unless, indent=2),
-            "  then",
-            render(change.change or change.quick, indent=2),
-        ]
-    if change.change is not None:
-        return ["", f"{head} as a bag", render(change.change, indent=1)]
-    if change.keys is None or change.rows is None:
-        return []
-    keys = ", ".join(c.name for c in program.keyed.keys) if program.keyed else ""
-    how = f"by replacing rows of the touched keys ({keys})" if keys else "by replacing the one row"
-    touched = ["", f"{head} {how}", "  touched:", render(change.keys, indent=2)]
-    return [*touched, "  new rows:", render(change.rows, indent=2)]
+    match plan:
+        case AddToState():
+            return ["", f"{head} by adding it to the state", render(plan.change, indent=1)]
+        case ReplaceKeys():
+            keys = ", ".join(c.name for c in plan.keys)
+            how = f"by replacing rows of the touched keys ({keys})" if keys else "by replacing the one row"
+            touched = ["", f"{head} {how}", "  touched:", render(plan.touched, indent=2)]
+            return [*touched, "  new rows:", render(plan.rows, indent=2)]
+        case ApplyBag(change=change, shortcut=shortcut):
+            lines = ["", f"{head} as a bag", render(change if shortcut is None else shortcut.change, indent=1)]
+            if shortcut is not None:
+                lines += ["  unless there are rows in", render(shortcut.unless, indent=2)]
+                lines += ["  then", render(change, indent=2)]
+            return lines
+        case _:
+            assert_never(plan)
