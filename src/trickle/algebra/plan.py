@@ -1,72 +1,21 @@
 """The plan language: what a query is after Spark's optimiser, in a score of kinds of node.
 
 Nodes are immutable and know their columns. A node is checked when it is built: an expression may only read columns of
-the node's inputs. A *change plan* is an ordinary plan whose last column is ``WEIGHT``.
+the node's inputs. Fields that hold plans are the inputs, see ``trickle.algebra.node``. A *change plan* is an ordinary plan
+whose last column is ``WEIGHT``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from trickle.algebra.expr import WEIGHT, Column, Expr, KeyPair, Output
+from trickle.algebra.node import ASIDE, OneInput, demand
+from trickle.algebra.node import Plan as Plan
 
 At = Literal["old", "new", "change"]
-
-
-class Plan:
-    """A node: ``columns`` it gives, ``inputs`` it reads."""
-
-    __slots__ = ()
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the result, in order."""
-        raise NotImplementedError
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The nodes read."""
-        return ()
-
-    @property
-    def ids(self) -> frozenset[int]:
-        """The ids of the columns."""
-        return frozenset(c.id for c in self.columns)
-
-    @property
-    def is_change(self) -> bool:
-        """True if rows carry a weight."""
-        columns = self.columns
-        return bool(columns) and columns[-1] == WEIGHT
-
-
-class OneInput(Plan):
-    """A node over one other, its ``child``, whose columns it hands on unless it says otherwise."""
-
-    __slots__ = ()
-    child: Plan
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """As the child."""
-        return self.child.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The child."""
-        return (self.child,)
-
-
-def _demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
-    """Refuse to build a node whose expressions read columns that no input gives."""
-    have = frozenset[int]().union(*(p.ids for p in inputs))
-    for expr in exprs:
-        if not expr.refs <= have:
-            missing = sorted(expr.refs - have)
-            message = f"{type(node).__name__}: {expr} reads column ids {missing} that its input does not give"
-            raise ValueError(message)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,10 +78,9 @@ class When(Plan):
         """As the child."""
         return self.child.columns
 
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """Trigger, child."""
-        return (self.trigger, self.child)
+    def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
+        """Without a trigger there is nothing."""
+        return any(empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,10 +90,6 @@ class Filter(OneInput):
     condition: Expr
     child: Plan
 
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, (self.condition,), (self.child,))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Project(OneInput):
@@ -153,10 +97,6 @@ class Project(OneInput):
 
     outputs: tuple[Output, ...]
     child: Plan
-
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, (o.expr for o in self.outputs), (self.child,))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -179,17 +119,12 @@ class Join(Plan):
 
     def __post_init__(self) -> None:
         """Check references and that the sides are disjoint."""
-        _demand(self, (k.left for k in self.keys), (self.left,))
-        _demand(self, (k.right for k in self.keys), (self.right,))
-        _demand(self, self.residual, (self.left, self.right))
+        demand(self, (k.left for k in self.keys), (self.left,))
+        demand(self, (k.right for k in self.keys), (self.right,))
+        demand(self, self.residual, (self.left, self.right))
         if common := self.left.ids & self.right.ids:
             message = f"{type(self).__name__}: both sides give column ids {sorted(common)}"
             raise ValueError(message)
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """Left, right."""
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +136,10 @@ class InnerJoin(Join):
         """Left's and right's, the weight of either side last."""
         both = (*self.left.columns, *self.right.columns)
         return (*(c for c in both if c != WEIGHT), *(c for c in both if c == WEIGHT))
+
+    def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
+        """A side without rows leaves no pair."""
+        return any(empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +168,11 @@ class SemiJoin(Join):
             return self.left.columns
         left = self.left.columns
         return (*left[:-1], self.flag, WEIGHT) if self.left.is_change else (*left, self.flag)
+
+    def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
+        """Left rows may need no partner."""
+        left, right = empty
+        return left or (self.kind == "semi" and right)
 
 
 Kind = Literal["sum", "least", "greatest", "double", "magnitude"]
@@ -292,14 +236,14 @@ class Aggregate(OneInput):
     sums: Sums | None = field(default=None, repr=False)
     inexact: bool = False
 
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, (*self.keys, *(o.expr for o in self.outputs)), (self.child,))
-
     @property
     def columns(self) -> tuple[Column, ...]:
         """One for each output."""
         return tuple(o.column for o in self.outputs)
+
+    def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
+        """Without keys there is one row over no rows."""
+        return bool(self.keys) and all(empty)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,10 +255,6 @@ class Window(OneInput):
     order: tuple[Expr, ...]
     child: Plan
     inexact: bool = False
-
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, (*self.partition, *self.order, *(o.expr for o in self.functions)), (self.child,))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -338,6 +278,11 @@ class RowWise(OneInput):
         child = self.child.columns
         return (*child[:-1], *self.made, WEIGHT) if self.child.is_change else (*child, *self.made)
 
+    @property
+    def reads(self) -> frozenset[int]:
+        """What the operator reads: its expressions are Catalyst's."""
+        return self.refs
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMap(Plan):
@@ -345,6 +290,8 @@ class GroupMap(Plan):
 
     ``keys`` holds the key of each input, ``handle`` what makes rows of the inputs once they are in groups.
     """
+
+    by_position: ClassVar[bool] = True
 
     keys: tuple[tuple[Expr, ...], ...]
     children: tuple[Plan, ...]
@@ -355,17 +302,12 @@ class GroupMap(Plan):
     def __post_init__(self) -> None:
         """Check references."""
         for exprs, child in zip(self.keys, self.children, strict=True):
-            _demand(self, exprs, (child,))
+            demand(self, exprs, (child,))
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """What the function makes."""
         return self.made
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The children."""
-        return self.children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -375,10 +317,6 @@ class Expand(OneInput):
     projections: tuple[tuple[Expr, ...], ...]
     made: tuple[Column, ...]
     child: Plan
-
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, (e for p in self.projections for e in p), (self.child,))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -397,6 +335,8 @@ class Repeat(OneInput):
 class Union(Plan):
     """All rows of all children, by position (UNION ALL). Of changes: their sum."""
 
+    by_position: ClassVar[bool] = True
+
     children: tuple[Plan, ...]
     given: tuple[Column, ...]
 
@@ -411,11 +351,6 @@ class Union(Plan):
         """As given."""
         return self.given
 
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The children."""
-        return self.children
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopK(OneInput):
@@ -426,14 +361,12 @@ class TopK(OneInput):
     offset: int
     child: Plan
 
-    def __post_init__(self) -> None:
-        """Check references."""
-        _demand(self, self.order, (self.child,))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop(Plan):
     """A recursive CTE: the anchor's rows, and ``step`` applied to the rows of the last round until none come."""
+
+    by_position: ClassVar[bool] = True
 
     id: int
     anchor: Plan
@@ -445,11 +378,6 @@ class Loop(Plan):
     def columns(self) -> tuple[Column, ...]:
         """As given."""
         return self.given
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """Anchor, step."""
-        return (self.anchor, self.step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -476,15 +404,10 @@ class Iterate(Plan):
     name: str
     loop: int
     seed: Plan
-    step: Plan
+    step: Plan = field(metadata=ASIDE)
     max_depth: int
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """As the seed."""
         return self.seed.columns
-
-    @property
-    def inputs(self) -> tuple[Plan, ...]:
-        """The seed; the step is run by itself."""
-        return (self.seed,)

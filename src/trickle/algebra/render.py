@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Final, cast
 
+from trickle.algebra.node import shape_of
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
     Expand,
-    Filter,
     GroupMap,
     InnerJoin,
     Iterate,
@@ -17,7 +19,6 @@ from trickle.algebra.plan import (
     LoopRef,
     OuterJoin,
     Plan,
-    Project,
     Repeat,
     RowWise,
     Scan,
@@ -55,50 +56,21 @@ def render(plan: Plan, note: Callable[[Plan], str] = lambda _: "", indent: int =
 
 def describe(node: Plan) -> str:
     """Give one node as one line."""
-    match node:
-        case Scan(source=source, at=at):
-            return f"Scan {source or 'the stored rows,'} {at} [{_list(c.name for c in node.base)}]"
-        case Values():
-            return f"Values {node.text}"
-        case Empty():
-            return "Empty"
-        case Shared(name=name):
-            return f"Shared {name}"
-        case When():
-            return f"When {node.trigger.name if isinstance(node.trigger, Shared) else 'never'} has rows"
-        case Filter(condition=condition):
-            return f"Filter {condition}"
-        case Project(outputs=outputs):
-            return f"Project [{_list(outputs)}]"
-        case InnerJoin():
-            return f"InnerJoin {_condition(node)}"
-        case OuterJoin(kind=kind):
-            return f"OuterJoin {kind} {_condition(node)}"
-        case SemiJoin(kind=kind):
-            return f"SemiJoin {kind} {_condition(node)}"
-        case Aggregate(keys=keys, outputs=outputs):
-            return f"Aggregate by [{_list(keys)}] [{_list(outputs)}]"
-        case Window(functions=functions, partition=partition):
-            return f"Window by [{_list(partition)}] [{_list(functions)}]"
-        case RowWise(label=label):
-            return label
-        case GroupMap(label=label, keys=keys):
-            return f"{label} by {', '.join(f'[{_list(k)}]' for k in keys)}"
-        case Expand(projections=projections):
-            return f"Expand into {len(projections)} rows"
-        case Repeat():
-            return "Repeat each row as often as its weight says"
-        case Union():
-            return "Union"
-        case TopK(limit=limit, offset=offset, order=order):
-            return f"TopK {limit} after {offset} by [{_list(order)}]"
-        case Loop(id=id_):
-            return f"Loop {id_}"
-        case Iterate(loop=loop):
-            return f"Iterate loop {loop} from"
-        case LoopRef(loop=loop, at=at):
-            return f"LoopRef {loop} {at}"
-    return type(node).__name__
+    in_words = WORDS.get(type(node))
+    return _by_fields(node) if in_words is None else in_words(node)
+
+
+def _by_fields(node: Plan) -> str:
+    """Give a node's name, and what its fields hold besides its inputs.
+
+    >>> from trickle.algebra.plan import Empty, TopK
+    >>> _by_fields(TopK((), 3, 0, Empty(())))
+    'TopK [] 3 0'
+    """
+    inputs = {name for name, _ in shape_of(type(node)).inputs}
+    shown = (f.name for f in fields(cast("Any", node)) if f.repr and f.name not in inputs)
+    values = [v for name in shown if (v := getattr(node, name)) is not None and not isinstance(v, Plan)]
+    return " ".join((type(node).__name__, *(f"[{_list(v)}]" if isinstance(v, tuple) else str(v) for v in values)))
 
 
 def _list(parts: Iterable[object]) -> str:
@@ -109,3 +81,30 @@ def _condition(join: Join) -> str:
     parts = [*map(str, join.keys), *map(str, join.residual)]
     hint = f" ({join.small} side is small)" if join.small else ""
     return (" AND ".join(parts) or "always") + hint
+
+
+def _when(node: When) -> str:
+    return f"When {node.trigger.name if isinstance(node.trigger, Shared) else 'never'} has rows"
+
+
+# What reads better than the names and values of a node's fields.
+WORDS: Final[Mapping[type[Plan], Callable[..., str]]] = {
+    Scan: lambda n: f"Scan {n.source or 'the stored rows,'} {n.at} [{_list(c.name for c in n.base)}]",
+    Values: lambda n: f"Values {n.text}",
+    Empty: lambda _: "Empty",
+    When: _when,
+    InnerJoin: lambda n: f"InnerJoin {_condition(n)}",
+    OuterJoin: lambda n: f"OuterJoin {n.kind} {_condition(n)}",
+    SemiJoin: lambda n: f"SemiJoin {n.kind} {_condition(n)}",
+    Aggregate: lambda n: f"Aggregate by [{_list(n.keys)}] [{_list(n.outputs)}]",
+    Window: lambda n: f"Window by [{_list(n.partition)}] [{_list(n.functions)}]",
+    RowWise: lambda n: n.label,
+    GroupMap: lambda n: f"{n.label} by {', '.join(f'[{_list(k)}]' for k in n.keys)}",
+    Expand: lambda n: f"Expand into {len(n.projections)} rows",
+    Repeat: lambda _: "Repeat each row as often as its weight says",
+    Union: lambda _: "Union",
+    TopK: lambda n: f"TopK {n.limit} after {n.offset} by [{_list(n.order)}]",
+    Loop: lambda n: f"Loop {n.id}",
+    LoopRef: lambda n: f"LoopRef {n.loop} {n.at}",
+    Iterate: lambda n: f"Iterate loop {n.loop} from",
+}

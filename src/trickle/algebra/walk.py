@@ -5,46 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
-from trickle.algebra.plan import (
-    Empty,
-    GroupMap,
-    Iterate,
-    Join,
-    Loop,
-    LoopRef,
-    OneInput,
-    Plan,
-    Scan,
-    Shared,
-    Union,
-    Values,
-    When,
-)
+from trickle.algebra.node import Plan, shape_of
+from trickle.algebra.plan import Scan
 
 
 def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     """Give the node over other inputs; the node itself if they are the same."""
     if all(a is b for a, b in zip(plan.inputs, inputs, strict=True)):
         return plan
-    match plan:
-        case Join():
-            return replace(plan, left=inputs[0], right=inputs[1])
-        case Union() | GroupMap():
-            return replace(plan, children=inputs)
-        case Loop():
-            return replace(plan, anchor=inputs[0], step=inputs[1])
-        case Iterate():
-            return replace(plan, seed=inputs[0])
-        case When():
-            return replace(plan, trigger=cast("Shared", inputs[0]), child=inputs[1])
-        case OneInput():
-            return replace(plan, child=inputs[0])  # type: ignore[type-var]  # each kind of it is a dataclass
-        case Scan() | Values() | Empty() | LoopRef():
-            return plan
-    message = f"rebuild does not know {type(plan).__name__}"
-    raise TypeError(message)
+    left = iter(inputs)
+    values: dict[str, Any] = {}
+    for name, is_many in shape_of(type(plan)).inputs:
+        values[name] = tuple(next(left) for _ in getattr(plan, name)) if is_many else next(left)
+    return replace(cast("Any", plan), **values)  # type: ignore[no-any-return]  # each kind of node is a dataclass
 
 
 def transform(plan: Plan, rule: Callable[[Plan], Plan], memo: dict[int, Plan] | None = None) -> Plan:

@@ -5,29 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trickle.algebra.plan import (
-    Aggregate,
-    Expand,
-    Filter,
-    GroupMap,
-    Join,
-    Loop,
-    Plan,
-    Project,
-    RowWise,
-    Scan,
-    TopK,
-    Union,
-    Window,
-)
+from trickle.algebra.plan import Plan, Project, Scan
 from trickle.algebra.walk import rebuild, walk
 
 if TYPE_CHECKING:
-    from trickle.algebra.expr import Expr, Output
+    from trickle.algebra.expr import Output
 
 
 def narrow_scans(plan: Plan) -> Plan:
@@ -52,11 +37,12 @@ def narrow_scans(plan: Plan) -> Plan:
 def _used(plan: Plan) -> frozenset[int]:
     """Name the columns that are read for the result, directly or by what is made of them."""
     nodes = list(walk(plan))
-    used = frozenset(c.id for c in plan.columns).union(*(_kept_whole(node) for node in nodes))
+    by_position = (p.ids for node in nodes if node.by_position for p in node.inputs)
+    by_name = (node.reads for node in nodes if not isinstance(node, Project))
+    used = plan.ids.union(*by_position, *by_name)
+    projects = [node for node in nodes if isinstance(node, Project)]
     while True:
-        read = (o.expr for n in nodes if isinstance(n, Project) for o in _kept_outputs(n, used))
-        others = (e for n in nodes if not isinstance(n, Project) for e in expressions(n))
-        more = used.union(*(e.refs for e in (*read, *others)))
+        more = used.union(*(o.expr.refs for p in projects for o in _kept_outputs(p, used)))
         if more == used:
             return used
         used = more
@@ -64,31 +50,3 @@ def _used(plan: Plan) -> frozenset[int]:
 
 def _kept_outputs(project: Project, used: frozenset[int]) -> tuple[Output, ...]:
     return tuple(o for o in project.outputs if o.column.id in used) or project.outputs[:1]
-
-
-def _kept_whole(node: Plan) -> frozenset[int]:
-    """Name the columns that a node reads by position."""
-    if isinstance(node, Union | Loop | GroupMap):
-        return frozenset(c.id for child in node.inputs for c in child.columns)
-    return node.refs if isinstance(node, RowWise) else frozenset()
-
-
-def expressions(node: Plan) -> Iterator[Expr]:
-    """Give the expressions of a node."""
-    match node:
-        case Filter():
-            yield node.condition
-        case Project():
-            yield from (o.expr for o in node.outputs)
-        case Join():
-            yield from (e for k in node.keys for e in (k.left, k.right))
-            yield from node.residual
-        case Aggregate():
-            yield from node.keys
-            yield from (o.expr for o in node.outputs)
-        case Window():
-            yield from (*node.partition, *node.order, *(o.expr for o in node.functions))
-        case Expand():
-            yield from (e for p in node.projections for e in p)
-        case TopK():
-            yield from node.order

@@ -7,8 +7,9 @@ tables that could follow, the one with the fewest partners for each row does, by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.expr import Call, Col, Expr, KeyPair, passthrough
 from trickle.algebra.plan import (
@@ -29,23 +30,55 @@ from trickle.algebra.plan import (
 from trickle.algebra.walk import rebuild, walk
 from trickle.compile.push_keys import is_restriction
 
+if TYPE_CHECKING:
+    from trickle.algebra.node import OneInput
 
-def is_small(plan: Plan) -> bool:
+
+def has_few_rows(plan: Plan) -> bool:
     """Tell whether a plan's rows are few because they come from a change or are restricted to its keys."""
-    match plan:
-        case Shared() | Iterate() | TopK() | Values():
-            return True
-        case Scan():
-            return plan.at == "change"
-        case Filter() | Project() | RowWise() | Repeat():
-            return is_small(plan.inputs[0])
-        case Aggregate():
-            return not plan.keys or is_small(plan.child)
-        case SemiJoin():
-            return is_restriction(plan) or is_small(plan.left)
-        case InnerJoin():
-            return is_small(plan.left) or is_small(plan.right)
-    return plan.is_change
+    known = FEW_ROWS.get(type(plan))
+    return plan.is_change if known is None else known(plan)
+
+
+def _always(_plan: Plan) -> bool:
+    return True
+
+
+def _as_child(plan: OneInput) -> bool:
+    return has_few_rows(plan.child)
+
+
+def _few_groups(plan: Aggregate) -> bool:
+    return not plan.keys or has_few_rows(plan.child)
+
+
+def _few_pairs(plan: InnerJoin) -> bool:
+    return has_few_rows(plan.left) or has_few_rows(plan.right)
+
+
+def _few_with_partner(plan: SemiJoin) -> bool:
+    return is_restriction(plan) or has_few_rows(plan.left)
+
+
+def _is_changed_rows(plan: Scan) -> bool:
+    return plan.at == "change"
+
+
+FEW_ROWS: Final[Mapping[type[Plan], Callable[..., bool]]] = {
+    Scan: _is_changed_rows,
+    Values: _always,
+    Shared: _always,
+    Iterate: _always,
+    TopK: _always,
+    Filter: _as_child,
+    Project: _as_child,
+    RowWise: _as_child,
+    Repeat: _as_child,
+    Aggregate: _few_groups,
+    InnerJoin: _few_pairs,
+    SemiJoin: _few_with_partner,
+}
+"""Tells of a node whether its rows are few; any other has few rows if it is a change."""
 
 
 FanOut = Callable[[str, str], float]
@@ -111,14 +144,16 @@ def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], fan_out: FanOut) 
     tree = _Tree()
     tree.flatten(join)
     leaves = [visit(leaf) for leaf in tree.leaves]
-    start = next((leaf for leaf in leaves if leaf.is_change), None) or next((p for p in leaves if is_small(p)), None)
+    start = next((leaf for leaf in leaves if leaf.is_change), None) or next(
+        (p for p in leaves if has_few_rows(p)), None
+    )
     if start is None:
         return None
     done = start
     waiting = [leaf for leaf in leaves if leaf is not start]
     while waiting:
         connected = [w for w in waiting if _connected(done, w, tree.keys)]
-        small = [w for w in connected or waiting if is_small(w)]
+        small = [w for w in connected or waiting if has_few_rows(w)]
         following = min(small or connected or waiting, key=lambda w: _expected(done, w, tree.keys, fan_out))
         waiting.remove(following)
         done = _joined(done, following, tree)

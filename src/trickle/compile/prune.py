@@ -1,7 +1,7 @@
 """Removes the terms of a change plan that are known to be empty.
 
 A join with an empty side -> nothing; a union of one term -> the term; an anti join against nothing -> its left side.
-An aggregate without keys is never empty: it has one row over no rows.
+Each kind of node tells by ``has_no_rows_over`` what it is over nothing: an aggregate without keys has one row.
 """
 
 from __future__ import annotations
@@ -10,27 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from trickle.algebra.expr import Col, Lit, Output, passthrough
-from trickle.algebra.plan import (
-    Aggregate,
-    Empty,
-    Expand,
-    Filter,
-    GroupMap,
-    InnerJoin,
-    Iterate,
-    LoopRef,
-    Plan,
-    Project,
-    Repeat,
-    RowWise,
-    Scan,
-    SemiJoin,
-    Shared,
-    TopK,
-    Union,
-    When,
-    Window,
-)
+from trickle.algebra.plan import Empty, Iterate, LoopRef, Plan, Project, Scan, SemiJoin, Shared, Union
 from trickle.algebra.walk import transform
 
 
@@ -43,27 +23,15 @@ def prune(plan: Plan, empty: AbstractSet[str] = frozenset()) -> Plan:
                 return Empty(node.columns)
             case LoopRef(loop=loop, at="change") if f"loop{loop}" in empty:
                 return Empty(node.columns)
-            case Shared(name=name, child=child) if name in empty or isinstance(child, Empty):
+            case Shared(name=name) | Iterate(name=name) if name in empty:
                 return Empty(node.columns)
-            case Iterate(name=name, seed=seed) if name in empty or isinstance(seed, Empty):
-                return Empty(node.columns)
-            case Iterate():
+            case Iterate(seed=seed) if not isinstance(seed, Empty):
                 return replace(node, step=prune(node.step))
             case Union():
                 return _union(node)
-            case SemiJoin():
-                return _semi_join(node)
-            case GroupMap() if all(isinstance(p, Empty) for p in node.inputs):
-                return Empty(node.columns)
-            case InnerJoin() if any(isinstance(p, Empty) for p in node.inputs):
-                return Empty(node.columns)
-            case When() if isinstance(node.inputs[0], Empty):
-                return Empty(node.columns)
-            case Aggregate(keys=()):
-                return node
-            case Filter() | Project() | RowWise() | Expand() | Window() | TopK() | Aggregate() | When() | Repeat():
-                return Empty(node.columns) if isinstance(node.inputs[-1], Empty) else node
-        return node
+        if node.inputs and node.has_no_rows_over([isinstance(p, Empty) for p in node.inputs]):
+            return Empty(node.columns)
+        return _without_partners(node) if isinstance(node, SemiJoin) and isinstance(node.right, Empty) else node
 
     return transform(plan, rule)
 
@@ -81,12 +49,9 @@ def _union(node: Union) -> Plan:
     return replace(node, children=kept)
 
 
-def _semi_join(node: SemiJoin) -> Plan:
-    if isinstance(node.left, Empty) or (node.kind == "semi" and isinstance(node.right, Empty)):
-        return Empty(node.columns)
-    if isinstance(node.right, Empty):
-        if node.flag is None:
-            return node.left
-        flagged = (Output(c, Lit(value=False)) if c == node.flag else passthrough((c,))[0] for c in node.columns)
-        return Project(tuple(flagged), node.left)
-    return node
+def _without_partners(node: SemiJoin) -> Plan:
+    """Give the left rows of an anti or existence join: none has a partner."""
+    if node.flag is None:
+        return node.left
+    flagged = (Output(c, Lit(value=False)) if c == node.flag else passthrough((c,))[0] for c in node.columns)
+    return Project(tuple(flagged), node.left)

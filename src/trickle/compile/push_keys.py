@@ -7,7 +7,9 @@ columns on, both sides of an equality, group keys, partition keys.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from trickle.algebra.expr import Col, Expr, KeyPair, Opaque, Output, new_column
 from trickle.algebra.plan import (
@@ -78,37 +80,40 @@ def push_keys(plan: Plan) -> Plan:
 
 def push(plan: Plan, by: Restriction) -> Plan:
     """Restrict a plan, as low as possible."""
-    return _below(plan, by) or SemiJoin(plan, by.keys, by.pairs, small="right")
+    through = THROUGH.get(type(plan))
+    below = None if through is None else through(plan, by)
+    return SemiJoin(plan, by.keys, by.pairs, small="right") if below is None else below
 
 
-def _below(plan: Plan, by: Restriction) -> Plan | None:
-    match plan:
-        case Filter():
-            return replace(plan, child=push(plan.child, by))
-        case SemiJoin() if is_restriction(plan):
-            return replace(plan, left=push(plan.left, by))
-        case Project():
-            exprs = tuple(_through_project(e, plan) for e in by.exprs)
-            return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
-        case RowWise() if all(e.refs <= plan.child.ids for e in by.exprs):
-            return replace(plan, child=push(plan.child, by))
-        case Aggregate():
-            exprs = tuple(_group_key(e, plan) for e in by.exprs)
-            return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
-        case Window() if all(e in plan.partition for e in by.exprs):
-            return replace(plan, child=push(plan.child, by))
-        case Union():
-            return _through_union(plan, by)
-        case Join():
-            return _through_join(plan, by)
-    return None
+def _through_filter(plan: Filter, by: Restriction) -> Plan:
+    return replace(plan, child=push(plan.child, by))
+
+
+def _through_project(plan: Project, by: Restriction) -> Plan | None:
+    exprs = tuple(_before_project(e, plan) for e in by.exprs)
+    return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
+
+
+def _through_row_wise(plan: RowWise, by: Restriction) -> Plan | None:
+    is_handed_on = all(e.refs <= plan.child.ids for e in by.exprs)
+    return replace(plan, child=push(plan.child, by)) if is_handed_on else None
+
+
+def _through_aggregate(plan: Aggregate, by: Restriction) -> Plan | None:
+    exprs = tuple(_group_key(e, plan) for e in by.exprs)
+    return replace(plan, child=push(plan.child, _over(by, exprs))) if all(exprs) else None
+
+
+def _through_window(plan: Window, by: Restriction) -> Plan | None:
+    is_partition = all(e in plan.partition for e in by.exprs)
+    return replace(plan, child=push(plan.child, by)) if is_partition else None
 
 
 def _over(by: Restriction, exprs: tuple[Expr | None, ...]) -> Restriction:
     return by.over(tuple(e for e in exprs if e is not None))
 
 
-def _through_project(expr: Expr, project: Project) -> Expr | None:
+def _before_project(expr: Expr, project: Project) -> Expr | None:
     """Give the expression as the project's input has it, None if it is computed here."""
     if isinstance(expr, Col):
         return next((o.expr for o in project.outputs if o.column == expr.column), None)
@@ -128,6 +133,10 @@ def _through_union(union: Union, by: Restriction) -> Plan | None:
     return replace(
         union, children=tuple(push(c, by.over(tuple(Col(c.columns[i]) for i in places))) for c in union.children)
     )
+
+
+def _through_semi_join(join: SemiJoin, by: Restriction) -> Plan | None:
+    return replace(join, left=push(join.left, by)) if is_restriction(join) else _through_join(join, by)
 
 
 def _through_join(join: Join, by: Restriction) -> Plan | None:
@@ -171,3 +180,17 @@ def _through_both(join: InnerJoin, by: Restriction) -> Plan | None:
         return None
     narrowed = replace(join, left=sides[0], right=sides[1])
     return SemiJoin(narrowed, by.keys, by.pairs, small="right")
+
+
+THROUGH: Final[Mapping[type[Plan], Callable[..., Plan | None]]] = {
+    Filter: _through_filter,
+    Project: _through_project,
+    RowWise: _through_row_wise,
+    Aggregate: _through_aggregate,
+    Window: _through_window,
+    Union: _through_union,
+    InnerJoin: _through_join,
+    OuterJoin: _through_join,
+    SemiJoin: _through_semi_join,
+}
+"""How a restriction goes through a node; above a node that is not here it stays."""

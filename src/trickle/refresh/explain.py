@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from trickle.algebra.plan import (
-    Aggregate,
-    Expand,
-    Filter,
-    GroupMap,
-    InnerJoin,
-    Loop,
-    OuterJoin,
-    Plan,
-    Project,
-    RowWise,
-    SemiJoin,
-    TopK,
-    Union,
-    Window,
-)
 from trickle.algebra.render import render
 from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
 from trickle.compute.inputs import fan_out_of
 from trickle.model.options import OPTIMISATIONS
+from trickle.rules import CHANGE_RULES
 
 if TYPE_CHECKING:
+    from trickle.algebra.plan import Plan
     from trickle.compile.program import Program
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import SourceTable
 
-LAWS: Final[Mapping[type[Plan], str]] = {
-    Filter: "linear: filter the change",
-    Project: "linear: project the change",
-    RowWise: "linear: only changed rows are expanded or evaluated",
-    Expand: "linear: only changed rows are expanded",
-    Union: "linear: the children's changes add up",
-    InnerJoin: "bilinear: change(L) with new(R) + old(L) with change(R)",
-    OuterJoin: "inner join + padded anti joins",
-    SemiJoin: "changed left rows looked up; left rows of changed right keys looked up before and after",
-    Aggregate: "by key: groups of changed rows recomputed",
-    Window: "by key: partitions of changed rows recomputed",
-    GroupMap: "by key: the function is called for groups of changed rows",
-    TopK: "top before and after",
-    Loop: "recursion: the change is followed through the steps",
-}
-
 
 def _law(node: Plan) -> str:
-    if isinstance(node, Aggregate) and not node.keys:
-        return "one row: recomputed when its input changed"
-    if isinstance(node, Window) and not node.partition:
-        return "no PARTITION BY: recomputed when its input changed"
-    if isinstance(node, SemiJoin) and not node.keys:
-        return "no equality to look up by: all left rows looked up before and after when the right side changed"
-    return LAWS.get(type(node), "")
+    rule = CHANGE_RULES.get(type(node))
+    return "" if rule is None else rule.law_of(node)
 
 
 def explain_text(name: str, mode: str, prepared: Prepared) -> str:

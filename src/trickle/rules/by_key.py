@@ -28,10 +28,22 @@ def change_of_aggregate(plan: Plan, of: Derive) -> Plan:
     return _by_key(node, node.child, node.keys, of)
 
 
+def law_of_aggregate(node: Aggregate) -> str:
+    """Tell what an aggregate costs."""
+    return "by key: groups of changed rows recomputed" if node.keys else "one row: recomputed when its input changed"
+
+
 def change_of_window(plan: Plan, of: Derive) -> Plan:
     """Recompute the partitions that hold a changed row."""
     node = cast("Window", plan)
     return _by_key(node, node.child, node.partition, of)
+
+
+def law_of_window(node: Window) -> str:
+    """Tell what a window costs."""
+    if not node.partition:
+        return "no PARTITION BY: recomputed when its input changed"
+    return "by key: partitions of changed rows recomputed"
 
 
 def change_of_top_k(plan: Plan, of: Derive) -> Plan:

@@ -7,7 +7,7 @@ The laws themselves are one module each; ``CHANGE_RULES`` in the package lists t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trickle.algebra.expr import WEIGHT, Call, Col, Expr, KeyPair, Lit, Output, new_column, passthrough
 from trickle.algebra.plan import (
@@ -26,7 +26,22 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import transform, walk
 
-Rule = Callable[[Plan, "Derive"], Plan]
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How the change of a kind of node follows from its inputs.
+
+    Attributes:
+        change: Gives the change plan of a node.
+        law: The law in a sentence, for those who read an explanation; of some kinds it hangs on the node.
+    """
+
+    change: Callable[[Plan, Derive], Plan]
+    law: str | Callable[..., str] = ""
+
+    def law_of(self, node: Plan) -> str:
+        """Give the law of a node in a sentence."""
+        return self.law if isinstance(self.law, str) else self.law(node)
 
 
 def weighted(plan: Plan, weight: int) -> Project:
@@ -113,7 +128,7 @@ class Derive:
         """Give the change plan: the plan's columns and the weight."""
         known = self._changes.get(id(plan))
         if known is None:
-            known = self._rules[type(plan)](plan, self) if self.touches(plan) else Empty((*plan.columns, WEIGHT))
+            known = self._rules[type(plan)].change(plan, self) if self.touches(plan) else Empty((*plan.columns, WEIGHT))
             if id(plan) in self._often_read:
                 known = self.share(known)
             self._changes[id(plan)] = known

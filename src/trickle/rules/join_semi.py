@@ -27,6 +27,13 @@ def change_of_semi_join(plan: Plan, of: Derive) -> Plan:
     return total(_by_left(join, of, right), _by_right(join, of, of.old(left), right))
 
 
+def law_of_semi_join(join: SemiJoin) -> str:
+    """Tell what a semi join costs."""
+    if not join.keys:
+        return "no equality to look up by: all left rows looked up before and after when the right side changed"
+    return "changed left rows looked up; left rows of changed right keys looked up before and after"
+
+
 def _by_left(join: SemiJoin, of: Derive, right: Plan) -> Plan:
     change = of.change(join.left)
     if join.keys and not isinstance(change, Empty):
@@ -51,8 +58,8 @@ def _by_right(join: SemiJoin, of: Derive, left: Plan, right: Plan) -> Plan:
     keys = of.keys(change, tuple(k.right for k in join.keys))
     safe = tuple(k.null_safe for k in join.keys)
     touched = restrict(left, tuple(k.left for k in join.keys), keys, null_safe=safe)
-    fan_out = tuple(k.right for k in join.keys)
+    partners = tuple(k.right for k in join.keys)
     return difference(
-        replace(join, left=touched, right=restrict(right, fan_out, keys, null_safe=safe)),
-        replace(join, left=touched, right=restrict(of.old(right), fan_out, keys, null_safe=safe)),
+        replace(join, left=touched, right=restrict(right, partners, keys, null_safe=safe)),
+        replace(join, left=touched, right=restrict(of.old(right), partners, keys, null_safe=safe)),
     )

@@ -19,14 +19,17 @@ from trickle.algebra.expr import WEIGHT, Col, Column
 from trickle.algebra.plan import (
     Aggregate,
     Filter,
+    InnerJoin,
     Iterate,
     Join,
     Loop,
     LoopRef,
+    OuterJoin,
     Plan,
     Project,
     Repeat,
     Scan,
+    SemiJoin,
     Shared,
     TopK,
     Union,
@@ -114,28 +117,33 @@ class DriverExecution:
         # A frame without columns would not know how many rows it has.
         if not plan.columns:
             raise NotHereError
-        match plan:
-            case _ if _is_leaf(plan):
-                return self._rows(plan).lazy()
-            case Project():
-                return self._project(plan)
-            case Filter():
-                return self._values.passing((plan.condition,), self._planned(plan.child))
-            case Join():
-                return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
-            case Union():
-                return self._union(plan).lazy()
-            case Repeat():
-                return _repeat(self._planned(plan.child))
-            case When():
-                return self._planned(plan.child)
-            case Aggregate():
-                return group_rows(plan, self._rows(plan.child), self._values).lazy()
-            case TopK():
-                return first_rows(plan, self._rows(plan.child), self._values).lazy()
-            case Window():
-                return ranked_rows(plan, self._rows(plan.child), self._values).lazy()
-        raise NotHereError
+        if _is_leaf(plan):
+            return self._rows(plan).lazy()
+        operator = self.OPERATORS.get(type(plan))
+        if operator is None:
+            raise NotHereError
+        return operator(self, plan)
+
+    def _filter(self, plan: Filter) -> pl.LazyFrame:
+        return self._values.passing((plan.condition,), self._planned(plan.child))
+
+    def _join(self, plan: Join) -> pl.LazyFrame:
+        return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
+
+    def _repeat(self, plan: Repeat) -> pl.LazyFrame:
+        return _repeat(self._planned(plan.child))
+
+    def _when(self, plan: When) -> pl.LazyFrame:
+        return self._planned(plan.child)
+
+    def _aggregate(self, plan: Aggregate) -> pl.LazyFrame:
+        return group_rows(plan, self._rows(plan.child), self._values).lazy()
+
+    def _top_k(self, plan: TopK) -> pl.LazyFrame:
+        return first_rows(plan, self._rows(plan.child), self._values).lazy()
+
+    def _window(self, plan: Window) -> pl.LazyFrame:
+        return ranked_rows(plan, self._rows(plan.child), self._values).lazy()
 
     def _leaf(self, plan: Plan) -> pl.DataFrame:
         # A frame without columns would not know how many rows it has.
@@ -170,7 +178,7 @@ class DriverExecution:
         values = (self._values.value(o.expr, rows, o.column.type) for o in plan.outputs)
         return pl.DataFrame([value.alias(name) for value, name in zip(values, names, strict=True)]).lazy()
 
-    def _union(self, plan: Union) -> pl.DataFrame:
+    def _union(self, plan: Union) -> pl.LazyFrame:
         names = [column_name(c) for c in plan.columns]
         frames = []
         for child in plan.children:
@@ -178,7 +186,21 @@ class DriverExecution:
             frames.append(pl.DataFrame([rows.get_column(column_name(c)).alias(name) for c, name in pairs]))
         if any(f.dtypes != frames[0].dtypes for f in frames):
             raise NotHereError
-        return pl.concat(frames)
+        return pl.concat(frames).lazy()
+
+    OPERATORS: Final[Mapping[type[Plan], Callable[..., pl.LazyFrame]]] = {
+        Project: _project,
+        Filter: _filter,
+        InnerJoin: _join,
+        OuterJoin: _join,
+        SemiJoin: _join,
+        Union: _union,
+        Repeat: _repeat,
+        When: _when,
+        Aggregate: _aggregate,
+        TopK: _top_k,
+        Window: _window,
+    }
 
 
 # -- plans

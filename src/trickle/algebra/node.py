@@ -1,0 +1,160 @@
+"""What a node of a plan tells by its fields: its inputs and its expressions.
+
+A field declared as ``Plan`` or ``tuple[Plan, ...]`` is an input, one that holds expressions is evaluated over the inputs.
+So walking, rebuilding and checking need no list of the kinds of node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Final, cast, get_args, get_origin, get_type_hints
+
+from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, KeyPair, Lit, Opaque, Output
+
+_EXPRS: Final = (Opaque, Col, Lit, Call, Cast)
+ASIDE: Final[Mapping[str, bool]] = {"aside": True}
+"""Marks a field that holds a plan which is not an input: it is run by itself."""
+
+
+class Plan:
+    """A node: ``columns`` it gives, ``inputs`` it reads.
+
+    Attributes:
+        by_position: True if it reads its inputs' columns by position, so that none of them may be left out.
+    """
+
+    __slots__ = ()
+    by_position: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check references: an expression may read the columns of any input."""
+        if shape_of(type(self)).exprs:
+            demand(self, self.exprs, self.inputs)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result, in order."""
+        raise NotImplementedError
+
+    @property
+    def inputs(self) -> tuple[Plan, ...]:
+        """The nodes read, in the order of the fields."""
+        found: list[Plan] = []
+        for name, is_many in shape_of(type(self)).inputs:
+            value = getattr(self, name)
+            if is_many:
+                found += value
+            else:
+                found.append(value)
+        return tuple(found)
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The expressions evaluated over the inputs, in the order of the fields."""
+        return tuple(e for name in shape_of(type(self)).exprs for e in _exprs_in(getattr(self, name)))
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """The ids of the columns that its expressions read."""
+        return frozenset[int]().union(*(e.refs for e in self.exprs))
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of the columns."""
+        return frozenset(c.id for c in self.columns)
+
+    @property
+    def is_change(self) -> bool:
+        """True if rows carry a weight."""
+        columns = self.columns
+        return bool(columns) and columns[-1] == WEIGHT
+
+    def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
+        """Tell whether there are no rows, given of each input whether it has none."""
+        return all(empty)
+
+
+class OneInput(Plan):
+    """A node over one other, its ``child``, whose columns it hands on unless it says otherwise."""
+
+    __slots__ = ()
+    child: Plan
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """As the child."""
+        return self.child.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The fields of a kind of node.
+
+    Attributes:
+        inputs: The fields that hold inputs, each with whether it holds several.
+        exprs: The fields that hold expressions.
+    """
+
+    inputs: tuple[tuple[str, bool], ...]
+    exprs: tuple[str, ...]
+
+
+_SHAPES: Final[dict[type[Plan], Shape]] = {}
+
+
+def shape_of(kind: type[Plan]) -> Shape:
+    """Give the shape of a kind of node, by the declared types of its fields; it is found out once."""
+    known = _SHAPES.get(kind)
+    if known is None:
+        known = _SHAPES[kind] = _find_shape(kind)
+    return known
+
+
+def _find_shape(kind: type[Plan]) -> Shape:
+    hints = get_type_hints(kind)
+    inputs: list[tuple[str, bool]] = []
+    exprs: list[str] = []
+    for one in fields(cast("Any", kind)):
+        hint = hints[one.name]
+        if one.metadata == ASIDE:
+            continue
+        if _is_plan(hint):
+            inputs.append((one.name, False))
+        elif get_origin(hint) is tuple and _is_plan(get_args(hint)[0]):
+            inputs.append((one.name, True))
+        elif _holds_exprs(hint):
+            exprs.append(one.name)
+    return Shape(tuple(inputs), tuple(exprs))
+
+
+def _is_plan(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Plan)
+
+
+def _holds_exprs(hint: Any) -> bool:
+    return hint in (*_EXPRS, Output, KeyPair) or any(_holds_exprs(part) for part in get_args(hint))
+
+
+def _exprs_in(value: object) -> Iterator[Expr]:
+    match value:
+        case tuple():
+            for part in value:
+                yield from _exprs_in(part)
+        case Output(expr=expr):
+            yield expr
+        case KeyPair(left=left, right=right):
+            yield left
+            yield right
+        case Opaque() | Col() | Lit() | Call() | Cast():
+            yield value
+
+
+def demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
+    """Refuse to build a node whose expressions read columns that no input gives."""
+    have = frozenset[int]().union(*(p.ids for p in inputs))
+    for expr in exprs:
+        if not expr.refs <= have:
+            missing = sorted(expr.refs - have)
+            message = f"{type(node).__name__}: {expr} reads column ids {missing} that its input does not give"
+            raise ValueError(message)
