@@ -35,10 +35,7 @@ from trickle.refresh.run import Refresh, StateTooBigError
 from trickle.refresh.verify import verify_table
 from trickle.session import check_session
 from trickle.tables.cache.columns import ColumnCache
-from trickle.tables.delta.catalog import Catalog
-from trickle.tables.delta.create import make_target
-from trickle.tables.delta.state_tables import DeltaStateTables
-from trickle.tables.delta.target import DeltaTarget
+from trickle.tables.catalog import Catalog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
     from trickle.catalyst.lift import ResolveLeaf
     from trickle.model.cost import Costs
     from trickle.model.definition import Mode
-    from trickle.tables.contract import ColumnFact, Lane
+    from trickle.tables.contract import ColumnFact, StateStore, TargetTable
 
 _LOG: Final = logging.getLogger("trickle")
 
@@ -105,8 +102,8 @@ class _Open:
     """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log."""
 
     definition: Definition
-    target: DeltaTarget
-    state_tables: DeltaStateTables
+    target: TargetTable
+    state_tables: StateStore
     session: Any
     analysed: Any
     views: Views
@@ -149,9 +146,8 @@ class Trickle:
         self.stored_plans = stored_plans and options.stored_plans
         self._jvm = Jvm(spark, self.options)
         self._frontend = Frontend(self._jvm)
-        self._lane: Lane = "spark" if "driver_io" in self.disable else "auto"
         columns = None if "column_cache" in self.disable else ColumnCache(options)
-        self._catalog = Catalog(spark, self._lane, columns, options)
+        self._catalog = Catalog(spark, columns, options)
         self._open: dict[str, _Open] = {}
         self._locks: dict[tuple[str, str], RLock] = {}
 
@@ -185,8 +181,8 @@ class Trickle:
         if definition.query is None:
             definition = self._frozen(definition, prepared)
 
-        def fill(made: DeltaTarget) -> None:
-            state_tables = DeltaStateTables(self.spark, made.name, made.path, self._lane, self.options)
+        def fill(made: TargetTable) -> None:
+            state_tables = self._catalog.results.state_tables(made.name, made.path)
             table = _Open(definition, made, state_tables, session, analysed, views, prepared, _columns_read(prepared))
             with self._lock(full_name):
                 self._run_again(table)
@@ -194,16 +190,7 @@ class Trickle:
 
         like = self._jvm.frame(analysed).toDF(*prepared.names)
         properties = {DEFINITION_PROPERTY: definition.model_dump_json()}
-        make_target(
-            self.spark,
-            full_name,
-            like,
-            fill,
-            properties,
-            lane=self._lane,
-            options=self.options,
-            bind=TABLE_PROPERTY,
-        )
+        self._catalog.results.create(full_name, like, fill, properties, bind=TABLE_PROPERTY)
         return StreamTable(full_name, definition, self)
 
     @verb
@@ -301,7 +288,7 @@ class Trickle:
             DefinitionError: A table or column is not there, or (``KEY_VIOLATED``) a key does not hold.
         """
         self._sync()
-        declare_keys(self.spark, table, primary_key, foreign_key or {}, check=check)
+        declare_keys(self._catalog.results, table, primary_key, foreign_key or {}, check=check)
 
     @verb
     def tables(self) -> list[StreamTable]:
@@ -337,7 +324,7 @@ class Trickle:
         definition = read_definition(full_name, text)
         marks = self._catalog.marks(location)
         if marks is not None and marks.is_copy:
-            self._catalog.bind(full_name, location)
+            self._catalog.results.bind(full_name, location)
         return StreamTable(full_name, definition, self)
 
     @verb
@@ -397,9 +384,9 @@ class Trickle:
             session = self._frontend.session(definition.settings, definition.catalog, definition.schema_name)
         analysed = self._analyse(definition, session)
         views = self._frontend.views(analysed)
-        target = DeltaTarget(self.spark, full_name, location, lane=self._lane, options=self.options)
+        target = self._catalog.results.target(full_name, location)
         prepared = self._prepare(definition, session, analysed, views, without=_left_out(target))
-        state_tables = DeltaStateTables(self.spark, full_name, location, self._lane, self.options)
+        state_tables = self._catalog.results.state_tables(full_name, location)
         opened = _Open(definition, target, state_tables, session, analysed, views, prepared, _columns_read(prepared))
         self._open[full_name] = opened
         return opened
@@ -518,7 +505,7 @@ def _check_versions(at: object) -> None:
         raise DefinitionError("BAD_OPTION", text, hint='For instance at={"orders": 43}.')
 
 
-def _left_out(target: DeltaTarget) -> tuple[str, ...]:
+def _left_out(target: TargetTable) -> tuple[str, ...]:
     """Name the state tables that proved too big; a record that cannot be read is the refresh's matter."""
     try:
         record = read_record(target.name, target.state())

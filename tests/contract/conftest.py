@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,7 @@ from trickle.tables.delta.source import DeltaSource
 from trickle.testing.memory import MemorySource, MemoryTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -65,7 +66,7 @@ class Implementation:
         assert ("driver" in applied.steps) == self.in_driver, applied
 
 
-def memory_implementation(spark: SparkSession) -> Implementation:
+def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
     def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
         assert isinstance(source, MemorySource)
         return source.commit(inserts, deletes)
@@ -124,13 +125,18 @@ def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Imple
     )
 
 
-@pytest.fixture(params=["memory", "spark", "auto"])
+IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = {
+    "memory": memory_implementation,
+    "delta-spark": partial(delta_implementation, lane="spark"),
+    "delta-driver": partial(delta_implementation, lane="auto"),
+}
+"""Every implementation that the suite runs over: a new format is a row here."""
+
+
+@pytest.fixture(params=list(IMPLEMENTATIONS))
 def tables(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, warehouse_folder: Path
 ) -> Iterator[Implementation]:
     """Every implementation in turn."""
-    if request.param == "memory":
-        yield memory_implementation(spark)
-        return
-    yield delta_implementation(spark, tmp_path, request.param)
+    yield IMPLEMENTATIONS[request.param](spark, tmp_path)
     shutil.rmtree(tmp_path, ignore_errors=True)

@@ -23,11 +23,10 @@ from pyspark.sql import functions as fn
 from trickle.algebra.expr import Column
 from trickle.catalyst.jvm import Jvm
 from trickle.compute.driver.plans import _is_carried, arrow_values, as_arrow
-from trickle.tables.arrow.local import arrow_table, as_schema
+from trickle.tables.arrow.local import arrow_table, as_schema, local_rows
 from trickle.tables.arrow.spark import arrow_frame
 from trickle.tables.cache.encoding import Compact, restored
 from trickle.tables.delta.driver.write import FileWriter
-from trickle.tables.delta.jvm import DeltaHandle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,7 +130,7 @@ few = settings(deadline=None, max_examples=8, suppress_health_check=list(HealthC
 def test_rows_go_to_spark_and_come_back(spark: SparkSession, table: pa.Table) -> None:
     frame = arrow_frame(spark, table)
 
-    assert values(DeltaHandle(spark, "").local_rows(frame, 100)) == values(table)
+    assert values(local_rows(frame, 100)) == values(table)
 
 
 def test_a_session_in_another_zone_sees_the_same_values(spark: SparkSession) -> None:
@@ -141,7 +140,7 @@ def test_a_session_in_another_zone_sees_the_same_values(spark: SparkSession) -> 
     try:
         frame = arrow_frame(spark, table)
         assert frame.schema.simpleString() == "struct<instant:timestamp,wall:timestamp_ntz>"
-        assert values(DeltaHandle(spark, "").local_rows(frame, 100)) == values(table)
+        assert values(local_rows(frame, 100)) == values(table)
         micros = [row[0] for row in frame.select(fn.unix_micros("instant")).collect()]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)

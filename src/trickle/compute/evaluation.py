@@ -26,8 +26,8 @@ from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
 from trickle.compute.key_ranges import narrow
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.local import local_rows
 from trickle.tables.arrow.spark import arrow_frame
-from trickle.tables.delta.jvm import DeltaHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -248,7 +248,7 @@ class Evaluation:
     def _arrow(self, rows: Rows) -> pa.Table | None:
         """Give rows as an Arrow table, None if they are not in the driver."""
         if rows.arrow is None:
-            rows.arrow = DeltaHandle(self.jvm.spark, "").local_rows(rows.frame, self.options.driver_change_rows)
+            rows.arrow = local_rows(rows.frame, self.options.driver_change_rows)
         return rows.arrow
 
     def _keys_of(self, leaf: Plan, column: Column) -> Keys | None:

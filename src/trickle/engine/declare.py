@@ -9,14 +9,9 @@ from trickle.errors import DefinitionError
 from trickle.model.keys import ForeignKey, TableKeys
 from trickle.model.reason import KEY_VIOLATED
 from trickle.refresh.audit import not_there, not_unique
-from trickle.tables.delta.keys import store_keys
-from trickle.tables.delta.resolve import location_of
-from trickle.tables.delta.source import DeltaSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from trickle.tables.contract import ColumnFact
+    from trickle.tables.contract import ColumnFact, TableFormat
 
 Columns = str | Sequence[str]
 References = Mapping[str, str] | Mapping[tuple[str, ...], str] | Mapping[str | tuple[str, ...], str]
@@ -24,25 +19,25 @@ References = Mapping[str, str] | Mapping[tuple[str, ...], str] | Mapping[str | t
 
 
 def declare_keys(
-    spark: SparkSession, table: str, primary_key: Columns, foreign_key: References, *, check: bool
+    tables: TableFormat, table: str, primary_key: Columns, foreign_key: References, *, check: bool
 ) -> None:
     """Make these the declared keys of a table; see ``Trickle.declare``."""
     given: object = foreign_key
     if not isinstance(given, Mapping):
         text = f"foreign_key is a mapping from columns to a table, not {given!r}."
         raise DefinitionError("BAD_FOREIGN_KEY", text, hint='For instance {"customer_id": "customers"}.')
-    source = DeltaSource(spark, table, location_of(spark, table))
+    source = tables.source(table, tables.location_of(table))
     version = source.head()
     facts = source.columns(version)
     primary = _facts(table, facts, primary_key)
-    rows = source.snapshot(version)
+    rows = source.snapshot(version, ())
     broken: list[str] = []
     if primary and check:
         broken += not_unique(table, rows, [f.name for f in primary])
     foreign = []
     for columns, other in foreign_key.items():
         mine = _facts(table, facts, columns)
-        parent = DeltaSource(spark, other, location_of(spark, other))
+        parent = tables.source(other, tables.location_of(other))
         newest = parent.head()
         identity = parent.identity(newest)
         is_itself = identity == source.identity(version)
@@ -50,12 +45,12 @@ def declare_keys(
         _check_pair(table, mine, other, theirs)
         if check:
             names = [f.name for f in theirs]
-            broken += not_there(table, rows, [f.name for f in mine], other, parent.snapshot(newest), names)
+            broken += not_there(table, rows, [f.name for f in mine], other, parent.snapshot(newest, ()), names)
         foreign.append(ForeignKey(columns=_identities(mine), table=identity, name=other))
     if broken:
         text = f"the keys do not hold: {'; '.join(broken)}."
         raise DefinitionError(KEY_VIOLATED, text, hint="Correct the data first, or declare what holds.")
-    store_keys(spark, table, TableKeys(primary=_identities(primary), foreign=tuple(foreign)))
+    tables.store_keys(table, TableKeys(primary=_identities(primary), foreign=tuple(foreign)))
 
 
 def _facts(table: str, known: Mapping[str, ColumnFact], columns: Columns) -> list[ColumnFact]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,13 +149,13 @@ class SourceTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """Where a stream table's own Delta table stands.
+    """Where a stream table's own table stands.
 
     Attributes:
         version: The newest version.
         record: The JSON text that Trickle's newest commit carries, None if there is none.
         record_version: The version of that commit.
-        foreign: Operations by others after it that changed rows (``("DELETE", "WRITE")``); compaction does not count.
+        external: Operations by others after it that changed rows (``("DELETE", "WRITE")``); compaction does not count.
     """
 
     version: int
@@ -175,13 +175,14 @@ class Applied:
 
 
 class TargetTable(Protocol):
-    """The Delta table behind a stream table. Every write is one commit that carries ``record``.
+    """The table behind a stream table. Every write is one commit that carries ``record``.
 
     A write is made only if no other Trickle commit came after the one in ``expected``
     (``ConflictError [CONCURRENT_REFRESH]`` otherwise), and leaves nothing behind if it fails.
     """
 
     name: str
+    path: str
 
     def state(self) -> TargetState:
         """Read where the table stands."""
@@ -264,4 +265,89 @@ class StateStore(Protocol):
 
     def clean(self, name: str, version: int) -> None:
         """Delete what only versions before this one need."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The table that a leaf of a plan reads.
+
+    Attributes:
+        location: Its place.
+        name: What it is called if the catalog has no name for it.
+        is_pinned: True if the query reads one version of it, which never changes.
+    """
+
+    location: str
+    name: str
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What makes a table a stream table.
+
+    Attributes:
+        definition: The definition as it is stored.
+        is_copy: The definition was made for another table, of which this one is a clone or has the properties.
+    """
+
+    definition: str
+    is_copy: bool
+
+
+class TableFormat(Protocol):
+    """A way of storing tables with versions: makes the sources, targets and state tables of one session."""
+
+    def locate_leaf(self, leaf: Any) -> Located | None:
+        """Give the place of the table that a leaf of an analysed plan reads, None if it is not of this format."""
+        ...
+
+    def location_of(self, name: str) -> str:
+        """Give the place of a table by a name that Spark resolves.
+
+        Raises:
+            DefinitionError: ``UNKNOWN_SOURCE``, there is none; ``UNSUPPORTED_SOURCE``, it is of another format.
+        """
+        ...
+
+    def source(self, name: str, location: str) -> SourceTable:
+        """Give the table at a place to be read; touches nothing yet."""
+        ...
+
+    def target(self, name: str, location: str) -> TargetTable:
+        """Give the table at a place to be written; touches nothing yet."""
+        ...
+
+    def state_tables(self, name: str, location: str) -> StateStore:
+        """Give the state tables of the stream table at a place."""
+        ...
+
+    def create(
+        self,
+        name: str,
+        like: DataFrame,
+        fill: Callable[[TargetTable], object],
+        properties: Mapping[str, str],
+        bind: str,
+    ) -> TargetTable:
+        """Make an empty table with the columns of ``like`` and these properties, then let ``fill`` write to it.
+
+        The property ``bind`` is set to the table's id. If anything fails, nothing is left behind.
+
+        Raises:
+            DefinitionError: ``NAME_TAKEN``, ``BAD_NAME`` or ``RESERVED_COLUMN``.
+        """
+        ...
+
+    def marks(self, location: str) -> Marks | None:
+        """Tell what makes the table at a place a stream table; None if it is an ordinary one, or of another format."""
+        ...
+
+    def bind(self, name: str, location: str) -> None:
+        """Make the definition that a table carries its own."""
+        ...
+
+    def store_keys(self, table: str, keys: TableKeys) -> None:
+        """Store the keys that were declared of a table with it."""
         ...

@@ -200,6 +200,7 @@ class MemoryTarget:
     def __init__(self, spark: SparkSession, name: str, schema: StructType | str, rows: Iterable[Row] = ()) -> None:
         """Start at version 0 with these rows and no record."""
         self.name = name
+        self.path = f"memory:{name}"
         self.spark = spark
         self.schema = as_schema(schema)
         self._rows: list[Row] = list(rows)

@@ -1,10 +1,12 @@
-"""Rows as Python values: a hashable key that is equal exactly when Spark's null-safe equality says so."""
+"""Rows that the driver holds: as Python values, as Arrow tables, as local relations of Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -88,3 +90,47 @@ def _plain(value: Any, kind: Any) -> Any:
 def frame_of(spark: SparkSession, rows: Given) -> DataFrame:
     """Give rows as a DataFrame."""
     return arrow_frame(spark, rows) if isinstance(rows, pa.Table) else rows
+
+
+def is_local(frame: DataFrame) -> bool:
+    """Tell whether a DataFrame is rows that the driver already holds."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    return str(plan.getClass().getSimpleName()) == "LocalRelation"
+
+
+def local_rows(frame: DataFrame, most: int) -> pa.Table | None:
+    """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
+
+    ``toArrow`` would run a job for them.
+    """
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
+        return None
+    converter, new_file, new_stream, python = _arrow_classes(frame.sparkSession)
+    schema = plan.schema()
+    batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
+    if not batches.hasNext():
+        return pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
+    # By a file: more than 8 kB on py4j's socket wait 40 ms for the receiver's delayed acknowledgement.
+    with NamedTemporaryFile(prefix="trickle-") as file:
+        stream = new_stream(new_file(file.name))
+        python.writeIteratorToStream(batches, stream)
+        stream.close()
+        data = file.read()
+    # One batch, after the length that PythonRDD writes before each.
+    return pa.ipc.open_stream(pa.py_buffer(data)[4:]).read_all()
+
+
+_ARROW_CLASSES: Final[WeakKeyDictionary[SparkSession, tuple[Any, Any, Any, Any]]] = WeakKeyDictionary()
+"""To find a class by its name takes a millisecond."""
+
+
+def _arrow_classes(spark: SparkSession) -> tuple[Any, Any, Any, Any]:
+    known = _ARROW_CLASSES.get(spark)
+    if known is None:
+        jvm: Any = spark._jvm
+        converter = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
+        streams, python = jvm.java.io, jvm.org.apache.spark.api.python.PythonRDD
+        known = converter, streams.FileOutputStream, streams.DataOutputStream, python
+        _ARROW_CLASSES[spark] = known
+    return known

@@ -14,8 +14,8 @@ from trickle.errors import DefinitionError
 from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.leaf import location_of
 from trickle.tables.delta.log import local_path
-from trickle.tables.delta.resolve import location_of
 from trickle.tables.delta.target import DeltaTarget
 
 if TYPE_CHECKING:

@@ -7,12 +7,9 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
-from functools import cached_property
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from trickle.errors import SessionError, SourceError
@@ -274,41 +271,6 @@ class DeltaHandle:
         always = self._object(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
         found = transaction.filterFiles(self.seq([always]), True)
         return [found.apply(place) for place in range(found.size())]
-
-    def is_local(self, frame: DataFrame) -> bool:
-        """Tell whether a DataFrame is rows that the driver already holds."""
-        plan = frame._jdf.queryExecution().optimizedPlan()
-        return str(plan.getClass().getSimpleName()) == "LocalRelation"
-
-    @cached_property
-    def _for_arrow(self) -> tuple[Jvm, Jvm, Jvm, Jvm]:
-        """Give the classes that ``local_rows`` needs; to find a class by its name takes a millisecond."""
-        spark = self._jvm.org.apache.spark
-        converter = self._object(spark.sql.execution.arrow, "ArrowConverters")
-        streams = self._jvm.java.io
-        return converter, streams.FileOutputStream, streams.DataOutputStream, spark.api.python.PythonRDD
-
-    def local_rows(self, frame: DataFrame, most: int) -> pa.Table | None:
-        """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
-
-        ``toArrow`` would run a job for them.
-        """
-        plan = frame._jdf.queryExecution().optimizedPlan()
-        if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
-            return None
-        converter, new_file, new_stream, python = self._for_arrow
-        schema = plan.schema()
-        batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
-        if not batches.hasNext():
-            return pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
-        # By a file: more than 8 kB on py4j's socket wait 40 ms for the receiver's delayed acknowledgement.
-        with NamedTemporaryFile(prefix="trickle-") as file:
-            stream = new_stream(new_file(file.name))
-            python.writeIteratorToStream(batches, stream)
-            stream.close()
-            data = file.read()
-        # One batch, after the length that PythonRDD writes before each.
-        return pa.ipc.open_stream(pa.py_buffer(data)[4:]).read_all()
 
     def write_operation(self, mode: str, record: str) -> Jvm:
         """Describe a write for the table's history, with the record as its user metadata."""

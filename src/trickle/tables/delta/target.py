@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from trickle.errors import StateError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import STATE_MISMATCH
-from trickle.tables.arrow.local import frame_of, local_frame
+from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta.accumulate import add_up
 from trickle.tables.delta.commit import APPLICATION, Transaction, commit_lock, conflict
@@ -299,7 +299,7 @@ class _Work:
 
     def held(self, frame: DataFrame, given: DataFrame) -> tuple[DataFrame, bool]:
         """Keep rows that are used several times; a change given as a local relation is kept as it is."""
-        if self.target.handle.is_local(given):
+        if is_local(given):
             return frame, True
         kept = frame.persist(CACHE)
         self.undo.append(kept)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from trickle.tables.arrow.local import frame_of
+from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
 from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
@@ -71,7 +71,7 @@ class Transaction:
         rows = given if isinstance(given, pa.Table) else None
         if rows is None or rows.schema.types != wanted.types:
             # Spark's own way to Arrow gives the types of its tables.
-            rows = self.target.handle.local_rows(frame_of(self.target.spark, given), most=self.options.commit_rows)
+            rows = local_rows(frame_of(self.target.spark, given), most=self.options.commit_rows)
         if rows is None or rows.num_rows > self.options.commit_rows or rows.schema.types != wanted.types:
             raise NeedsSparkError
         # The weight goes by its place; the others by name and place, as the Spark lane demands.

@@ -3,60 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import DefinitionError, SourceError
-from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.delta.create import set_property
-from trickle.tables.delta.jvm import DeltaHandle
-from trickle.tables.delta.log import DeltaLogFiles
-from trickle.tables.delta.source import DeltaSource
+from trickle.tables.formats import FORMATS, RESULT_FORMAT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import Lane
+    from trickle.tables.contract import Marks, SourceTable, TableFormat
 
 SESSION_CATALOG: Final = "spark_catalog"
 # Leaves that are constant rows: VALUES, SELECT without FROM, range().
 _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What makes a Delta table a stream table.
+class Catalog:
+    """The user's catalog, with what Trickle needs of it. Sources are kept, because they hold parsed logs.
 
     Attributes:
-        definition: The definition as it is stored.
-        is_copy: The definition was made for another table, of which this one is a clone or has the properties.
+        results: The format of stream tables: it makes their targets and state tables.
     """
 
-    definition: str
-    is_copy: bool
-
-
-class Catalog:
-    """The user's catalog, with what Trickle needs of it. Sources are kept, because their handles hold parsed logs."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        lane: Lane = "auto",
-        columns: ColumnCache | None = None,
-        options: Options = DEFAULT,
-    ) -> None:
+    def __init__(self, spark: SparkSession, columns: ColumnCache | None = None, options: Options = DEFAULT) -> None:
         """Bind to a session."""
         self.spark = spark
-        self.lane = lane
-        self.columns = columns
-        self.options = options
-        self._sources: dict[tuple[str, str], DeltaSource] = {}
-        self._logs: dict[str, DeltaLogFiles] = {}
+        self._formats = {name: make(spark, options, columns) for name, make in FORMATS.items()}
+        self.results = self._formats[RESULT_FORMAT]
+        self._sources: dict[tuple[str, str], SourceTable] = {}
 
     # -- names
 
@@ -108,18 +86,8 @@ class Catalog:
         return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
 
     def marks(self, location: str) -> Marks | None:
-        """Tell from a table's log what makes it a stream table; None if it is not a Delta table, or an ordinary one."""
-        log = self._log(location)
-        try:
-            head = log.head()
-        except SourceError as error:
-            if error.code == "SOURCE_MISSING":
-                return None
-            raise
-        metadata = log.metadata(head)
-        properties = metadata.get("configuration") or {}
-        found = properties.get(DEFINITION_PROPERTY)
-        return None if found is None else Marks(str(found), properties.get(TABLE_PROPERTY) != metadata.get("id"))
+        """Tell what makes the table at a place a stream table; None if it is an ordinary one."""
+        return self.results.marks(location)
 
     def definitions(self) -> Iterator[tuple[str, Marks | Exception]]:
         """Give name and marks of every table that has a definition, in all schemas of the current catalog.
@@ -142,19 +110,14 @@ class Catalog:
                 if marks is not None:
                     yield name, marks
 
-    def bind(self, name: str, location: str) -> None:
-        """Make the definition that a table carries its own."""
-        log = self._log(location)
-        set_property(self.spark, name, TABLE_PROPERTY, str(log.metadata(log.head())["id"]))
-
     def drop(self, name: str) -> None:
         """Drop a table with its data."""
         self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
 
     # -- sources
 
-    def source_of_leaf(self, leaf: Any, schema: str = "default") -> DeltaSource | None:
-        """Give the source behind a leaf of an optimised plan, None for constant rows.
+    def source_of_leaf(self, leaf: Any, schema: str = "default") -> SourceTable | None:
+        """Give the source behind a leaf of an optimised plan, None for rows that never change.
 
         Raises:
             DefinitionError: ``UNSUPPORTED_SOURCE``, the leaf is not a table with versions.
@@ -162,21 +125,16 @@ class Catalog:
         kind = str(leaf.getClass().getSimpleName())
         if kind in _CONSTANT:
             return None
-        if kind != "LogicalRelation" or "Tahoe" not in _location_class(leaf):
-            text = f"the query reads {_describe(leaf, kind)}, which is not a Delta table."
-            hint = "Write it to a Delta table and read that, so that its versions and changes can be told."
-            raise DefinitionError("UNSUPPORTED_SOURCE", text, hint=hint)
-        index = leaf.relation().location()
-        if index.isTimeTravelQuery():
-            return None
-        path = str(index.deltaLog().dataPath().toString())
-        name = f"delta.`{path.removeprefix('file:')}`"
-        table = leaf.catalogTable()
-        if table.isDefined():
-            name = _relative(table.get().identifier(), schema)
-        return self._source(name, path)
+        for table_format in self._formats.values():
+            found = table_format.locate_leaf(leaf)
+            if found is not None:
+                name = _catalog_name(leaf, schema) or found.name
+                return None if found.is_pinned else self._source(table_format, name, found.location)
+        text = f"the query reads {_describe(leaf, kind)}, which is not a Delta table."
+        hint = "Write it to a Delta table and read that, so that its versions and changes can be told."
+        raise DefinitionError("UNSUPPORTED_SOURCE", text, hint=hint)
 
-    def source_by_name(self, name: str, *, catalog: str, schema: str) -> DeltaSource:
+    def source_by_name(self, name: str, *, catalog: str, schema: str) -> SourceTable:
         """Give the source that a definition made in a catalog and schema calls ``name``.
 
         Raises:
@@ -192,30 +150,14 @@ class Catalog:
                 hint = "Was it dropped or renamed? Create it again, or drop the stream table."
                 raise SourceError("SOURCE_MISSING", f"there is no source table '{name}' any more.", hint=hint)
             path = found
-        return self._source(name, path)
+        return self._source(self.results, name, path)
 
-    def _source(self, name: str, path: str) -> DeltaSource:
+    def _source(self, table_format: TableFormat, name: str, path: str) -> SourceTable:
         known = self._sources.get((name, path))
         if known is None:
             # Of two threads that ask, both get the first one's: what it keeps is to serve all.
-            made = DeltaSource(self.spark, name, path, lane=self.lane, columns=self.columns, options=self.options)
-            known = self._sources.setdefault((name, path), made)
+            known = self._sources.setdefault((name, path), table_format.source(name, path))
         return known
-
-    def _log(self, location: str) -> DeltaLogFiles:
-        known = self._logs.get(location)
-        if known is None:
-            known = self._logs.setdefault(location, DeltaLogFiles(DeltaHandle(self.spark, location), self.options))
-        return known
-
-
-def _location_class(leaf: Any) -> str:
-    relation = leaf.relation()
-    if "HadoopFsRelation" not in str(relation.getClass().getName()) and "DeltaLog" not in str(
-        relation.getClass().getName()
-    ):
-        return ""
-    return str(relation.location().getClass().getSimpleName())
 
 
 def _describe(leaf: Any, kind: str) -> str:
@@ -227,8 +169,12 @@ def _describe(leaf: Any, kind: str) -> str:
     return f"a {kind}"
 
 
-def _relative(identifier: Any, schema: str) -> str:
-    """Name a table as a query in that schema would."""
+def _catalog_name(leaf: Any, schema: str) -> str | None:
+    """Name a table as a query in that schema would, None if the catalog has no name for it."""
+    table = leaf.catalogTable()
+    if not table.isDefined():
+        return None
+    identifier = table.get().identifier()
     database = str(identifier.database().get()) if identifier.database().isDefined() else schema
     catalog = str(identifier.catalog().get()) if identifier.catalog().isDefined() else SESSION_CATALOG
     parts = [str(identifier.table())]
