@@ -39,7 +39,7 @@ KEYS = "k1 int, k2 int"
 def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession) -> None:
     target = tables.target(ODD, [TWIN, TWIN, NULLS, NAN, ZERO])
     created = target.state()
-    assert (created.record, created.foreign) == ("created", ())
+    assert (created.record, created.external) == ("created", ())
 
     change = [(*TWIN, -1), (*NULLS, -1), (*NAN, -1), (*ZERO, -1), (*NEW, 3)]
     applied = target.apply_bag(local_frame(spark, change, WEIGHTED), "first", created)
@@ -47,7 +47,7 @@ def test_a_bag_change_counts_copies(tables: Implementation, spark: SparkSession)
     assert (applied.rows_inserted, applied.rows_deleted) == (3, 4)
     assert tables.rows(target) == {row_key(TWIN): 1, row_key(NEW): 3}
     after = target.state()
-    assert (after.record, after.record_version, after.foreign) == ("first", applied.version, ())
+    assert (after.record, after.record_version, after.external) == ("first", applied.version, ())
 
     with pytest.raises(StateError) as mismatch:
         target.apply_bag(local_frame(spark, [(*TWIN, -2), (*NEW, 1)], WEIGHTED), "second", after)
@@ -231,11 +231,11 @@ def test_rows_changed_by_others_are_seen(tables: Implementation, spark: SparkSes
 
     tables.tamper(target)
 
-    assert target.state().foreign == ("DELETE",)
+    assert target.state().external == ("DELETE",)
     assert target.state().record_version == start.record_version
     rows = local_frame(spark, [(5,)], schema)
     with pytest.raises(ConflictError):
         target.append(rows, "late", start)
     target.overwrite(rows, "repaired", target.state())
-    assert target.state().foreign == ()
+    assert target.state().external == ()
     assert tables.rows(target) == {(5,): 1}
