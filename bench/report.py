@@ -30,33 +30,32 @@ if TYPE_CHECKING:
 
 INTRODUCTION = """# Benchmarks
 
-Every query is kept as two stream tables in the same process and session: one refreshed in full, one by its changes. A cycle
-changes the sources, which is not timed, then refreshes both, in an order that alternates from cycle to cycle. Timed is what a
-user waits for: the wall clock around `refresh`. After each cycle the two tables are compared row for row, with multiplicities.
-The first cycle warms up; a cycle that brought a query nothing new does not count. *Ratio* is the median full refresh divided by
-the median differential one; means of ratios are geometric.
+Each query has two stream tables in the same process and session: one is refreshed in full, the other differentially. A cycle
+changes the sources, which is not timed, and then refreshes both, in an order that alternates from cycle to cycle. The time is
+what a user waits for: the wall clock around `refresh`. After each cycle the benchmark compares the two tables row for row, with
+multiplicities. The first cycle is a warm-up; a cycle without a change for a query does not count. *Ratio* is the median full
+refresh divided by the median differential one; means of ratios are geometric.
 
-This page is made of [benchmarks.json](benchmarks.json), which holds every single measurement, by
-`python -m bench report docs/benchmarks.json`.
+`python -m bench report docs/benchmarks.json` generates this page from [benchmarks.json](benchmarks.json), which has every
+measurement.
 """
 
 EXPLANATIONS: Mapping[str, str] = {
-    "tpch": "All 22 TPC-H queries, or those named in the command, over shared sources. Per cycle the rate is the share of "
-    "orders inserted, deleted, and of lines, parts, suppliers and offers updated; keys lie all over the tables (random) or "
-    "in their last few per cent (recent).\n\n"
-    "What bounds a ratio from above is the fixed part of a refresh: to look what is new, to read the change files and to "
-    "commit, which is most of q06. Small ratios have two causes. A full refresh of small tables takes less than a second "
-    "anyway (q02, q11, q16, q20). And the change of a join of many changed tables has a term for each of them; every term is a "
-    "few look-ups and small joins in the driver, some milliseconds each (*compute*). Columns are decoded, and sorted, when "
-    "look-ups first come back to them: refreshes in which that happens are slower than those after, and some of them are among "
-    "those that count (q08, q09, q19). At scale 10 most of the time goes into looking through the keys of sixty million lines "
-    "for each changed part and supplier, and into decoding those columns, which one cycle to warm up does not complete (q05, "
-    "q08, q09, q21).",
-    "cost": "A warm refresh after the insert of one row under an aggregate of a million rows, and of one order under a join of "
-    "customers, orders and order lines at scale 1; and refreshes with nothing new.",
-    "micro": "One operator per stream table, one row in a hundred changed: half updated, the others inserted or deleted.",
-    "growth": "The same 1,000 changed order lines under ever larger sources.",
-    "ablation": "Differential refreshes with one optimisation switched off at a time: how many times slower they are.",
+    "tpch": "All 22 TPC-H queries, or those named in the command, over shared sources. The rate is the share of orders that a "
+    "cycle inserts and deletes, and of lines, parts, suppliers and offers that it updates. The keys are spread over the tables "
+    "(random) or lie in their last few per cent (recent).\n\n"
+    "The fixed part of a refresh limits the ratio: checking for new versions, reading the change files and committing. It is "
+    "most of q06. Small ratios have two causes. A full refresh of small tables takes less than a second anyway (q02, q11, q16, "
+    "q20). And the change of a join of many changed tables has a term for each of them; every term is a few key look-ups and "
+    "small joins in the driver, some milliseconds each (*compute*). The driver decodes and sorts a column when look-ups first "
+    "return to it. A refresh that does so is slower than the later ones, and some of these count (q08, q09, q19). At scale 10, "
+    "most of the time goes into searching the keys of sixty million lines for each changed part and supplier, and into "
+    "decoding those columns, which one warm-up cycle does not complete (q05, q08, q09, q21).",
+    "cost": "A warm refresh after the insert of one row into the source of an aggregate over a million rows, and of one order "
+    "into a join of customers, orders and order lines at scale 1; and refreshes without new versions.",
+    "micro": "One operator per stream table. One row in a hundred changed: half were updated, the others inserted or deleted.",
+    "growth": "The same 1,000 changed order lines in ever larger sources.",
+    "ablation": "How many times slower differential refreshes are with one optimisation switched off at a time.",
 }
 
 
@@ -90,7 +89,7 @@ TITLES: Mapping[str, str] = {
     "cost": "Fixed costs",
     "micro": "Operators",
     "growth": "Growth",
-    "ablation": "What each optimisation is worth",
+    "ablation": "The effect of each optimisation",
 }
 
 

@@ -17,11 +17,11 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "options.
 HEAD = """# Options
 
 `trickle.Trickle(spark, options=trickle.Options(whole_rows=0))` sets limits and switches. The defaults suit tables of any
-size: change them when you have measured that another value is better. A limit decides which of two ways a refresh takes,
-never what it computes. A value that is out of range is refused (`BAD_OPTION`), and so is the name of an optimisation that
-does not exist (`UNKNOWN_OPTION`).
+size; change them only if you have measured that another value is better. A limit decides how a refresh computes a result, never
+what the result is. `Options` refuses a value that is out of range (`BAD_OPTION`) and an optimisation that does not exist
+(`UNKNOWN_OPTION`).
 
-This page is generated from the code by `scripts/options_page.py`.
+`scripts/options_page.py` generates this page from the code.
 
 | option | default | unit | meaning |
 |---|---|---|---|
@@ -30,9 +30,8 @@ This page is generated from the code by `scripts/options_page.py`.
 SECOND = """
 ## Regimes
 
-A regime is a set of options so small that a table of ten rows takes the ways that only big tables take otherwise. They are
-in `trickle.testing.regimes`, for our tests and yours. The corpus, the fuzzer and the TPC suites run under all of them; each
-limit is in at least one.
+A regime sets limits so low that a table of ten rows takes the code paths of a big one. `trickle.testing.regimes` has them, for
+Trickle's tests and yours. The corpus, the fuzzer and the TPC suites run under all of them, and each limit is in at least one.
 
 | regime | options |
 |---|---|
@@ -52,7 +51,7 @@ def page() -> str:
     for name, options in REGIMES.items():
         changed = [o.name for o in fields(Options) if getattr(options, o.name) != getattr(DEFAULT, o.name)]
         text = ", ".join(f"`{o}={_shown(getattr(options, o))}`" for o in changed)
-        sets.append(f"| {name} | {text or 'as they are'} |")
+        sets.append(f"| {name} | {text or 'the defaults'} |")
     return HEAD + "\n".join(rows) + "\n" + SECOND + "\n".join(sets) + "\n"
 
 

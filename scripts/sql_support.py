@@ -17,15 +17,15 @@ sys.path.insert(0, str(ROOT))
 
 HEAD = """# SQL support
 
-This page is generated from the corpus in `tests/corpus` by `scripts/sql_support.py`: every line is a case that is run with
-several rounds of inserts, updates and deletes, compared after each round with a recompute, row for row with
-multiplicities, and refreshed by its changes.
+`scripts/sql_support.py` generates this page from the corpus in `tests/corpus`. Every line is a test case. It runs several
+rounds of inserts, updates and deletes; after each round the refresh must be differential and the table must equal a recompute,
+row for row with multiplicities.
 
 - **How** says how the construct is maintained.
-- **Cost** says what is read again when something changed, besides the change itself.
+- **Cost** says what is read in addition to the change.
 
-{count} constructs are maintained by their changes; {refused} are refused by name (last section). In mode `auto` a refused
-query is recomputed at each refresh, and the report says why.
+Trickle maintains {count} constructs incrementally and refuses {refused} with a reason code (last section). In mode `auto` each
+refresh recomputes a refused query, and the report says why.
 """
 
 

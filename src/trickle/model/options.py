@@ -1,7 +1,7 @@
 """Every limit and switch of the engine, in one place.
 
-The defaults suit tables of any size on any machine. A limit decides which of two ways a refresh takes, never what it
-computes: tests shrink limits so that a table of ten rows takes the ways of a big one (``trickle.testing.regimes``).
+The defaults suit tables of any size on any machine. A limit decides how a refresh computes a result, never what the
+result is. Tests shrink limits so that a table of ten rows takes the code paths of a big one (``trickle.testing.regimes``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPTIMISATIONS: Final = frozenset(
         "stored_top",
     }
 )
-"""What ``disable`` may name. Without them a refresh takes longer and gives the same rows."""
+"""What ``disable`` may name. Without them a refresh takes longer and computes the same rows."""
 
 
 def _limit(default: int | None, unit: str, text: str, *, least: int = 0) -> Any:
@@ -48,8 +48,8 @@ class Options:
     """Limits and switches, for ``Trickle(spark, options=Options(…))``.
 
     Raises:
-        DefinitionError: ``BAD_OPTION``, a limit is no whole number or below its least; ``UNKNOWN_OPTION``, ``disable``
-            names no optimisation.
+        DefinitionError: ``BAD_OPTION``, a limit is not a whole number or below its minimum; ``UNKNOWN_OPTION``, ``disable``
+            names an unknown optimisation.
     """
 
     disable: frozenset[str] = field(
@@ -60,124 +60,126 @@ class Options:
         default=True,
         metadata={
             "unit": "switch",
-            "text": "Whether definitions stored as plans or Python functions are read. They run code: switch it off "
-            "where others may set table properties.",
+            "text": "Whether to read definitions stored as plans or Python functions. They run code: switch this off "
+            "if others may set table properties.",
         },
     )
 
     # -- changes
     driver_change_rows: int = _limit(
-        3_000_000, "rows", "Changes with more rows are read and computed by Spark, not in the driver."
+        3_000_000, "rows", "Spark, not the driver, reads and computes changes with more rows."
     )
-    driver_change_bytes: int = _limit(256 * MIB, "bytes", "Files of a change that are larger are read by Spark.")
-    driver_change_rows_read: int = _limit(
-        20_000_000, "rows", "A small change that lies in files with more rows is read by Spark."
-    )
+    driver_change_bytes: int = _limit(256 * MIB, "bytes", "Spark reads the files of a change if they are larger.")
+    driver_change_rows_read: int = _limit(20_000_000, "rows", "Spark reads a small change if its files have more rows.")
     polars_net_rows: int = _limit(
-        50_000, "rows", "Changes with more rows are netted by polars, smaller ones by Arrow, which starts quicker."
+        50_000, "rows", "Polars nets changes with more rows; Arrow, which starts faster, nets smaller ones."
     )
-    assumed_row_bytes: int = _limit(
-        30, "bytes", "Taken for the size of a changed row where a log does not count rows.", least=1
-    )
+    assumed_row_bytes: int = _limit(30, "bytes", "Assumed size of a changed row if a log does not count rows.", least=1)
 
     # -- key look-ups
     whole_rows: int = _limit(
-        50_000, "rows", "A table with no more rows is read whole and kept when some of its rows are looked up."
+        50_000, "rows", "A look-up in a table with at most this many rows reads and keeps the whole table."
     )
     whole_rows_asked: int = _limit(
-        500_000, "rows", "A table with no more rows is read whole into the driver when all of them are needed."
+        500_000, "rows", "The driver reads a table with at most this many rows if all of them are needed."
     )
-    lookup_keys: int = _limit(2_000_000, "keys", "Look-ups of more keys are left to Spark.")
-    lookup_rows: int = _limit(5_000_000, "rows", "Look-ups that find more rows are left to Spark.")
-    lookup_bytes: int = _limit(512 * MIB, "bytes", "Look-ups that are expected to find more are left to Spark.")
-    lookup_file_bytes: int = _limit(4 * GIB, "bytes", "Look-ups that must search larger files are left to Spark.")
-    lookup_files: int = _limit(1000, "files", "A table with more files is read and searched by Spark.")
+    lookup_keys: int = _limit(2_000_000, "keys", "Spark handles look-ups of more keys.")
+    lookup_rows: int = _limit(5_000_000, "rows", "Spark handles look-ups that find more rows.")
+    lookup_bytes: int = _limit(512 * MIB, "bytes", "Spark handles look-ups that are expected to find more.")
+    lookup_file_bytes: int = _limit(4 * GIB, "bytes", "Spark handles look-ups that must search larger files.")
+    lookup_files: int = _limit(1000, "files", "Spark reads and searches a table with more files.")
     refresh_lookup_rows: int = _limit(
-        10_000_000, "rows", "Once a refresh has looked up more rows, the rest of it is left to Spark."
+        10_000_000, "rows", "Once a refresh has looked up more rows, Spark computes the rest of it."
     )
-    lookup_cache_entries: int = _limit(32, "look-ups", "Look-ups whose rows are remembered, for each table.")
-    lookup_cache_bytes: int = _limit(64 * MIB, "bytes", "Rows of look-ups that are remembered, for each table.")
+    lookup_cache_entries: int = _limit(32, "look-ups", "Look-ups in the look-up cache, for each table.")
+    lookup_cache_bytes: int = _limit(64 * MIB, "bytes", "Rows in the look-up cache, for each table.")
     lookup_cache_share: int = _limit(
-        2, "keys", "Remembered rows are used if at least one in this many of the wanted keys is known.", least=1
+        2, "keys", "A cached look-up is used if it has at least one in this many of the wanted keys.", least=1
     )
 
     # -- roll-forward of a snapshot whose columns are cached
     roll_forward_share: int = _limit(
         20, "rows", "A snapshot is rolled forward while at most one in this many of its rows has changed.", least=1
     )
-    roll_forward_rows: int = _limit(2_000_000, "rows", "A snapshot is rolled forward over no more changed rows.")
-    roll_forward_steps: int = _limit(50, "versions", "A snapshot is rolled forward over no more versions.")
+    roll_forward_rows: int = _limit(
+        2_000_000, "rows", "A snapshot is rolled forward over at most this many changed rows."
+    )
+    roll_forward_steps: int = _limit(50, "versions", "A snapshot is rolled forward over at most this many versions.")
 
     # -- column cache
     column_cache_bytes: int | None = _limit(
-        None, "bytes", "Columns kept in the driver. Default: a 16th of the memory, at most 2 GiB."
+        None, "bytes", "Size of the column cache in the driver. Default: a 16th of the memory, at most 2 GiB."
     )
-    column_cache_asks: int = _limit(2, "look-ups", "A column is kept when it is asked for this many times.", least=1)
-    column_cache_noted: int = _limit(10_000, "columns", "Columns not kept that are remembered to have been asked for.")
-    index_looks: int = _limit(4, "look-ups", "A kept column is sorted after this many searches.", least=1)
+    column_cache_asks: int = _limit(
+        2, "look-ups", "A column enters the cache when it is read this many times.", least=1
+    )
+    column_cache_noted: int = _limit(10_000, "columns", "Columns outside the cache whose reads are counted.")
+    index_looks: int = _limit(4, "look-ups", "A cached column is sorted after this many searches.", least=1)
     index_rows_per_key: int = _limit(
         32, "rows", "An index is used if the column has at least this many rows for each wanted key."
     )
-    encoding_sample: int = _limit(2000, "rows", "Rows looked at to see whether the texts of a column repeat.", least=1)
-    encoding_texts: int = _limit(500, "texts", "Texts that may differ in the sample of a column that is encoded.")
-    encoding_repeats: int = _limit(8, "times", "How often each text must repeat on average to be encoded.", least=1)
+    encoding_sample: int = _limit(2000, "rows", "Rows sampled to see whether the strings of a column repeat.", least=1)
+    encoding_texts: int = _limit(500, "strings", "Distinct strings that the sample of an encoded column may have.")
+    encoding_repeats: int = _limit(
+        8, "times", "How often each string must repeat on average for the column to be encoded.", least=1
+    )
 
     # -- computing in the driver
-    driver_pairs: int = _limit(20_000_000, "rows", "Joins that give more pairs are left to Spark.")
-    driver_quotients: int = _limit(100_000, "rows", "More quotients of long decimals are left to Spark.")
+    driver_pairs: int = _limit(20_000_000, "rows", "Spark computes joins that produce more pairs.")
+    driver_quotients: int = _limit(100_000, "rows", "Spark computes the quotients of long decimals if there are more.")
     spark_share: int = _limit(
-        0, "operators", "Every n-th operator that the driver could compute is left to Spark; 0 leaves none. For tests."
+        0, "operators", "Spark computes every n-th operator that the driver could compute; 0 means none. For tests."
     )
     release_rows: int = _limit(
-        100_000, "rows", "A refresh that held more rows gives the memory back to the system at once."
+        100_000, "rows", "A refresh that held more rows returns the memory to the system at once."
     )
 
     # -- state tables
     state_rows: int = _limit(
-        1_000_000, "rows", "A state table with more rows is given up: recomputing by key costs less than rewriting it."
+        1_000_000, "rows", "A state table with more rows is dropped: recomputing by key costs less than rewriting it."
     )
     state_look_back: int = _limit(
-        20, "versions", "Versions of a state table that a process looks back over when it cleans up after another."
+        20, "versions", "Versions of a state table that a process checks when it cleans up after another."
     )
 
     # -- commits
-    commit_rows: int = _limit(1_000_000, "rows", "Commits of more rows, or to larger tables, are made by Spark.")
-    commit_bytes: int = _limit(64 * MIB, "bytes", "Tables with larger files are rewritten by Spark.")
-    commit_files: int = _limit(8, "files", "A rewrite in the driver makes one file of a table that has more.")
-    commit_chunks: int = _limit(16, "chunks", "Rows in more pieces are laid together before they are written.")
-    commit_actions: int = _limit(1000, "files", "Commits that name more files are made by Delta itself.")
-    one_file_bytes: int = _limit(32 * MIB, "bytes", "Rewrites by Spark that are smaller make one file.")
-    one_file_rows: int = _limit(100_000, "rows", "Inserts by Spark of fewer rows make one file.")
+    commit_rows: int = _limit(1_000_000, "rows", "Spark makes commits of more rows, or to larger tables.")
+    commit_bytes: int = _limit(64 * MIB, "bytes", "Spark rewrites tables with larger files.")
+    commit_files: int = _limit(
+        8, "files", "A rewrite in the driver merges the files of a table that has more into one."
+    )
+    commit_chunks: int = _limit(16, "chunks", "Rows in more chunks are combined before they are written.")
+    commit_actions: int = _limit(1000, "files", "Delta itself makes commits that name more files.")
+    one_file_bytes: int = _limit(32 * MIB, "bytes", "Smaller rewrites by Spark produce one file.")
+    one_file_rows: int = _limit(100_000, "rows", "Inserts of fewer rows by Spark produce one file.")
     checkpoint_interval: int = _limit(
-        50, "commits", "Commits between two checkpoints of a stream table or state table made from now on.", least=1
+        50, "commits", "Commits between two checkpoints of a newly created stream table or state table.", least=1
     )
 
     # -- logs
     log_commits_kept: int = _limit(256, "commits", "Parsed commits kept for each table.", least=1)
     log_steps_back: int = _limit(
-        40, "commits", "Commits read backwards in search of a table's metadata before Delta is asked.", least=1
+        40, "commits", "Commits read backwards in search of a table's metadata before Delta is called.", least=1
     )
-    log_replay: int = _limit(500, "commits", "Commits replayed to list a table's files before Delta is asked.")
+    log_replay: int = _limit(500, "commits", "Commits replayed to list a table's files before Delta is called.")
     snapshots_kept: int = _limit(3, "versions", "Versions of a source whose handles and file lists are kept.", least=1)
-    reading_plans_kept: int = _limit(
-        8, "plans", "Plans of how to read a change that are kept for each source.", least=1
-    )
+    reading_plans_kept: int = _limit(8, "plans", "Reading plans of changes kept for each source.", least=1)
     statistics_kept: int = _limit(
-        200, "columns", "Columns of versions whose values are counted by the log, kept for each source.", least=1
+        200, "columns", "Estimates of a column's distinct values, from the log, kept for each source.", least=1
     )
     file_facts_kept: int = _limit(2000, "files", "Parquet files whose footers are kept for each source.", least=1)
-    costs_kept: int = _limit(24, "changes", "Kinds of change whose cost is remembered for each table.", least=1)
+    costs_kept: int = _limit(24, "changes", "Kinds of change whose cost is recorded for each table.", least=1)
 
     change_plans_kept: int = _limit(
         64, "plans", "Change plans kept for each table, one for each set of changed sources.", least=1
     )
     constants_kept: int = _limit(500, "constants", "Whole numbers kept as constants of Spark's plans.", least=1)
     expressions_kept: int = _limit(
-        5_000, "expressions", "Expressions of which it is kept whether the driver can compute them.", least=1
+        5_000, "expressions", "Expressions for which it is cached whether the driver can compute them.", least=1
     )
 
     # -- verbs
-    attempts: int = _limit(3, "times", "How often a refresh that lost to another one is tried in all.", least=1)
+    attempts: int = _limit(3, "times", "How often a refresh is tried in all if others commit first.", least=1)
     verify_rows: int = _limit(
         10_000, "rows", "Differing rows that verify compares with a tolerance for floating point."
     )
@@ -196,7 +198,7 @@ class Options:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 text = f"option {limit.name} is {value!r}: it takes a whole number of {limit.metadata['unit']}."
-                raise DefinitionError("BAD_OPTION", text, hint=f"The least is {least}, the default {limit.default}.")
+                raise DefinitionError("BAD_OPTION", text, hint=f"The minimum is {least}, the default {limit.default}.")
 
     @property
     def cache_bytes(self) -> int:
