@@ -20,7 +20,7 @@ from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net
 from trickle.testing.evaluate import Bag, evaluate
 
-from .test_laws import SOURCES, databases, plans, scan
+from .random_plans import SOURCES, databases, plans, scan
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
+from trickle.algebra.expr import Call, Expr
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
+    Expand,
     Filter,
     GroupMap,
     InnerJoin,
@@ -26,25 +27,27 @@ from trickle.algebra.plan import (
     Plan,
     Project,
     Repeat,
+    RowWise,
     Scan,
     SemiJoin,
     Shared,
     TopK,
     Union,
+    Values,
     When,
+    Window,
 )
+from trickle.testing.expressions import AGGREGATES, SCALARS, Env, value_of
 
 Row = tuple[Any, ...]
 Bag = Counter[Row]
 Database = Mapping[tuple[str, str], Bag]
 """The bag of each source at ``old``, ``new`` and ``change``."""
 
-_Env = dict[int, Any]
-
 
 def evaluate(plan: Plan, database: Database, loops: Mapping[int, Bag] | None = None) -> Bag:
     """Give a plan's rows."""
-    return _EVALUATORS[type(plan)](plan, database, loops or {})
+    return EVALUATORS[type(plan)](plan, database, loops or {})
 
 
 def plus(rows: Bag, change: Bag) -> Bag:
@@ -55,67 +58,25 @@ def plus(rows: Bag, change: Bag) -> Bag:
     return Counter({row: count for row, count in total.items() if count})
 
 
-def _rows(plan: Plan, bag: Bag) -> Iterable[tuple[_Env, int]]:
+def _rows(plan: Plan, bag: Bag) -> Iterable[tuple[Env, int]]:
     ids = [c.id for c in plan.columns]
     return ((dict(zip(ids, row, strict=True)), count) for row, count in bag.items())
 
 
-def _bag(plan: Plan, rows: Iterable[tuple[_Env, int]]) -> Bag:
+def _bag(plan: Plan, rows: Iterable[tuple[Env, int]]) -> Bag:
     result: Bag = Counter()
     for env, count in rows:
         result[tuple(env[c.id] for c in plan.columns)] += count
     return result
 
 
-_SCALARS: Final[Mapping[str, Callable[..., Any]]] = {
-    "=": lambda a, b: None if a is None or b is None else a == b,
-    "<=>": lambda a, b: a == b,
-    ">": lambda a, b: None if a is None or b is None else a > b,
-    "<": lambda a, b: None if a is None or b is None else a < b,
-    ">=": lambda a, b: None if a is None or b is None else a >= b,
-    "<=": lambda a, b: None if a is None or b is None else a <= b,
-    "and": lambda a, b: False if a is False or b is False else None if a is None or b is None else True,
-    "or": lambda a, b: True if a is True or b is True else None if a is None or b is None else False,
-    "!": lambda a: None if a is None else not a,
-    "if": lambda a, b, c: b if a is True else c,
-    "negative": lambda a: None if a is None else -a,
-    "coalesce": lambda *values: next((v for v in values if v is not None), None),
-    "isnotnull": lambda a: a is not None,
-    "isnull": lambda a: a is None,
-    "abs": lambda a: None if a is None else abs(a),
-    "+": lambda a, b: None if a is None or b is None else a + b,
-    "try_add": lambda a, b: None if a is None or b is None else a + b,
-    "*": lambda a, b: None if a is None or b is None else a * b,
-    "least": lambda *values: min((v for v in values if v is not None), default=None),
-    "greatest": lambda *values: max((v for v in values if v is not None), default=None),
-}
-_AGGREGATES: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
-    "count": len,
-    "sum": lambda values: sum(values) if values else None,
-    "min": lambda values: min(values, default=None),
-    "max": lambda values: max(values, default=None),
-}
-
-
-def _value(expr: Expr, env: _Env) -> Any:
-    match expr:
-        case Col(column):
-            return env[column.id]
-        case Lit(value):
-            return value
-        case Cast(Lit(str() as text), Column(type="double")):
-            return float(text)
-        case Cast(inner):
-            return _value(inner, env)
-        case Call(name, args):
-            return _SCALARS[name](*(_value(a, env) for a in args))
-        case Opaque():
-            message = f"{expr} can only be evaluated by Spark"
-            raise TypeError(message)
-
-
 def _scan(plan: Scan, database: Database, loops: Mapping[int, Bag]) -> Bag:  # noqa: ARG001
     return database[plan.source, plan.at]
+
+
+def _values(plan: Values, database: Database, loops: Mapping[int, Bag]) -> Bag:  # noqa: ARG001
+    """Take the handle for the rows."""
+    return Counter(plan.handle)
 
 
 def _empty(plan: Plan, database: Database, loops: Mapping[int, Bag]) -> Bag:  # noqa: ARG001
@@ -132,21 +93,23 @@ def _when(plan: When, database: Database, loops: Mapping[int, Bag]) -> Bag:
 
 def _filter(plan: Filter, database: Database, loops: Mapping[int, Bag]) -> Bag:
     rows = _rows(plan.child, evaluate(plan.child, database, loops))
-    return _bag(plan, ((env, n) for env, n in rows if _value(plan.condition, env) is True))
+    return _bag(plan, ((env, n) for env, n in rows if value_of(plan.condition, env) is True))
 
 
 def _project(plan: Project, database: Database, loops: Mapping[int, Bag]) -> Bag:
     rows = _rows(plan.child, evaluate(plan.child, database, loops))
-    return _bag(plan, (({o.column.id: _value(o.expr, env) for o in plan.outputs}, n) for env, n in rows))
+    return _bag(plan, (({o.column.id: value_of(o.expr, env) for o in plan.outputs}, n) for env, n in rows))
 
 
-def _meets(join: Join, left: _Env, right: _Env) -> bool:
+def _meets(join: Join, left: Env, right: Env) -> bool:
     both = {**left, **right}
-    equal = (_SCALARS["<=>" if k.null_safe else "="](_value(k.left, left), _value(k.right, right)) for k in join.keys)
-    return all(v is True for v in chain(equal, (_value(r, both) for r in join.residual)))
+    equal = (
+        SCALARS["<=>" if k.null_safe else "="](value_of(k.left, left), value_of(k.right, right)) for k in join.keys
+    )
+    return all(v is True for v in chain(equal, (value_of(r, both) for r in join.residual)))
 
 
-def _sides(join: Join, database: Database, loops: Mapping[int, Bag]) -> tuple[list[tuple[_Env, int]], ...]:
+def _sides(join: Join, database: Database, loops: Mapping[int, Bag]) -> tuple[list[tuple[Env, int]], ...]:
     return tuple(list(_rows(p, evaluate(p, database, loops))) for p in join.inputs)
 
 
@@ -176,20 +139,69 @@ def _semi(plan: SemiJoin, database: Database, loops: Mapping[int, Bag]) -> Bag:
 
 
 def _aggregate(plan: Aggregate, database: Database, loops: Mapping[int, Bag]) -> Bag:
-    groups: dict[Row, list[_Env]] = {} if plan.keys else {(): []}
+    groups: dict[Row, list[Env]] = {} if plan.keys else {(): []}
     for env, count in _rows(plan.child, evaluate(plan.child, database, loops)):
-        groups.setdefault(tuple(_value(k, env) for k in plan.keys), []).extend([env] * count)
+        groups.setdefault(tuple(value_of(k, env) for k in plan.keys), []).extend([env] * count)
 
-    def output(expr: Expr, key: Row, rows: list[_Env]) -> Any:
+    def output(expr: Expr, key: Row, rows: list[Env]) -> Any:
         if expr in plan.keys:
             return key[plan.keys.index(expr)]
-        if isinstance(expr, Call) and expr.name in _AGGREGATES:
-            passing = [env for env in rows if expr.where is None or _value(expr.where, env) is True]
-            values = [_value(expr.args[0], env) for env in passing]
-            return _AGGREGATES[expr.name]([v for v in values if v is not None])
-        return _value(expr, {})
+        if isinstance(expr, Call) and expr.name in AGGREGATES:
+            passing = [env for env in rows if expr.where is None or value_of(expr.where, env) is True]
+            values = [value_of(expr.args[0], env) for env in passing]
+            return AGGREGATES[expr.name]([v for v in values if v is not None])
+        return value_of(expr, {})
 
     return _bag(plan, (({o.column.id: output(o.expr, k, rows) for o in plan.outputs}, 1) for k, rows in groups.items()))
+
+
+def _window(plan: Window, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    """Give ranks, and aggregates of whole partitions."""
+    partitions: dict[Row, list[Env]] = {}
+    for env, count in _rows(plan.child, evaluate(plan.child, database, loops)):
+        partitions.setdefault(tuple(value_of(p, env) for p in plan.partition), []).extend([env] * count)
+    made: list[tuple[Env, int]] = []
+    for rows in partitions.values():
+        rows.sort(key=lambda env: _place(plan.order, env))
+        places = [_place(plan.order, env) for env in rows]
+        for number, env in enumerate(rows):
+            values = {o.column.id: _window_value(o.expr, rows, places, number) for o in plan.functions}
+            made.append(({**env, **values}, 1))
+    return _bag(plan, made)
+
+
+def _place(order: tuple[Expr, ...], env: Env) -> Row:
+    return tuple((v is not None, v or 0) for v in (value_of(o, env) for o in order))
+
+
+def _window_value(expr: Expr, rows: list[Env], places: list[Row], number: int) -> Any:
+    match expr:
+        case Call("row_number"):
+            return number + 1
+        case Call("rank"):
+            return places.index(places[number]) + 1
+        case Call("dense_rank"):
+            return len(set(places[: number + 1]))
+        case Call(name, (value,)):
+            return AGGREGATES[name]([v for v in (value_of(value, env) for env in rows) if v is not None])
+    message = f"{expr} can only be evaluated by Spark"
+    raise TypeError(message)
+
+
+def _row_wise(plan: RowWise, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    """Call the handle with the values that the operator reads, by their ids; it gives rows of what is made."""
+    ids = [c.id for c in plan.made]
+    rows = _rows(plan.child, evaluate(plan.child, database, loops))
+    made = ((env, row, n) for env, n in rows for row in plan.handle(*(env[ref] for ref in sorted(plan.refs))))
+    return _bag(plan, (({**env, **dict(zip(ids, row, strict=True))}, n) for env, row, n in made))
+
+
+def _expand(plan: Expand, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    result: Bag = Counter()
+    for env, count in _rows(plan.child, evaluate(plan.child, database, loops)):
+        for projection in plan.projections:
+            result[tuple(value_of(e, env) for e in projection)] += count
+    return result
 
 
 def _group_map(plan: GroupMap, database: Database, loops: Mapping[int, Bag]) -> Bag:
@@ -197,7 +209,7 @@ def _group_map(plan: GroupMap, database: Database, loops: Mapping[int, Bag]) -> 
     groups: dict[Row, list[list[Row]]] = {}
     for place, (child, keys) in enumerate(zip(plan.children, plan.keys, strict=True)):
         for env, count in _rows(child, evaluate(child, database, loops)):
-            key = tuple(_value(k, env) for k in keys)
+            key = tuple(value_of(k, env) for k in keys)
             group = groups.setdefault(key, [[] for _ in plan.children])
             group[place] += [tuple(env.values())] * count
     return Counter(row for group in groups.values() for row in plan.handle(*group))
@@ -219,7 +231,7 @@ def _union(plan: Union, database: Database, loops: Mapping[int, Bag]) -> Bag:
 
 def _top_k(plan: TopK, database: Database, loops: Mapping[int, Bag]) -> Bag:
     rows = [env for env, n in _rows(plan.child, evaluate(plan.child, database, loops)) for _ in range(n)]
-    rows.sort(key=lambda env: tuple((v is not None, v or 0) for v in (_value(o, env) for o in plan.order)))
+    rows.sort(key=lambda env: _place(plan.order, env))
     end = None if plan.limit is None else plan.offset + plan.limit
     return _bag(plan, ((env, 1) for env in rows[plan.offset : end]))
 
@@ -246,8 +258,9 @@ def _iterate(plan: Iterate, database: Database, loops: Mapping[int, Bag]) -> Bag
     return result
 
 
-_EVALUATORS: Final[Mapping[type[Plan], Callable[..., Bag]]] = {
+EVALUATORS: Final[Mapping[type[Plan], Callable[..., Bag]]] = {
     Scan: _scan,
+    Values: _values,
     Empty: _empty,
     Shared: _shared,
     When: _when,
@@ -257,6 +270,9 @@ _EVALUATORS: Final[Mapping[type[Plan], Callable[..., Bag]]] = {
     OuterJoin: _outer,
     SemiJoin: _semi,
     Aggregate: _aggregate,
+    Window: _window,
+    RowWise: _row_wise,
+    Expand: _expand,
     GroupMap: _group_map,
     Repeat: _repeat,
     Union: _union,
