@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
+from trickle.algebra.aggregate_state import AggregateState, Term
 from trickle.algebra.expr import Call, Col, KeyPair, Lit, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
@@ -21,8 +22,6 @@ from trickle.algebra.plan import (
     RowWise,
     Scan,
     SemiJoin,
-    Sums,
-    Term,
     TopK,
     Union,
     Values,
@@ -159,7 +158,7 @@ def state_form(keys, values, *, is_double=False):
     stored = tuple(Output(new_column("k"), k.expr) for k in keys)
     handed_on = (Output(k.column, Col(s.column)) for k, s in zip(keys, stored, strict=True))
     columns = tuple(o.column for o in (*keys, *values))
-    return Sums(stored, tuple(terms), (*handed_on, *results), passthrough(columns))
+    return AggregateState(stored, tuple(terms), (*handed_on, *results), passthrough(columns))
 
 
 def _top_k(draw, child):

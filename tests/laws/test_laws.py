@@ -13,19 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Col, Column, KeyPair, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import (
-    Aggregate,
-    Filter,
-    InnerJoin,
-    Loop,
-    LoopRef,
-    Plan,
-    Project,
-    Scan,
-    Shared,
-    Sums,
-    TopK,
-)
+from trickle.algebra.plan import Aggregate, Filter, InnerJoin, Loop, LoopRef, Plan, Project, Scan, Shared, TopK
 from trickle.algebra.walk import sources, transform, walk
 from trickle.compile.change_plan import AddToState, ReplaceKeys
 from trickle.compile.narrow_scans import narrow_scans
@@ -42,6 +30,7 @@ from .random_plans import SOURCES, at_old, change_between, databases, plans, sca
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from trickle.algebra.aggregate_state import AggregateState
     from trickle.compute.key_propagation import KeysOf
 
 
@@ -93,12 +82,12 @@ def test_change_of_no_change_is_empty(plan, database):
     assert not evaluate(change, database)
 
 
-def accumulated(sums: Sums, state: Bag, delta: Bag) -> Bag:
-    """Add a change to a state, as a table does."""
-    width = len(sums.keys)
-    found = {row[:width]: row for row in state}
-    for row in delta:
-        old = found.get(row[:width], (*row[:width], *(0 for _ in sums.terms)))
+def accumulated(state: AggregateState, stored: Bag, change: Bag) -> Bag:
+    """Add a change to a stored state, as a table does."""
+    width = len(state.keys)
+    found = {row[:width]: row for row in stored}
+    for row in change:
+        old = found.get(row[:width], (*row[:width], *(0 for _ in state.terms)))
         found[row[:width]] = (*row[:width], *(a + b for a, b in zip(old[width:], row[width:], strict=True)))
     return Counter(row for row in found.values() if row[width] or not width)
 
@@ -107,7 +96,7 @@ def check_merge(part: Program, derived: ReplaceKeys, database: dict[tuple[str, s
     """Check that the merge of a change into a stored state gives the new state."""
     old, new = evaluate(at_old(part.plan), database), evaluate(part.plan, database)
     database = {**database, (SELF, "new"): old}
-    touched, width = set(evaluate(derived.touched, database)), len(part.state_table.sums.keys)
+    touched, width = set(evaluate(derived.touched, database)), len(part.state_table.state.keys)
     kept = Counter({row: n for row, n in old.items() if width and row[:width] not in touched})
     assert without_magnitudes(part, kept + evaluate(derived.rows, database)) == without_magnitudes(part, new)
     assert not evaluate(derived.broken, database)
@@ -115,7 +104,7 @@ def check_merge(part: Program, derived: ReplaceKeys, database: dict[tuple[str, s
 
 def without_magnitudes(part: Program, state: Bag) -> Bag:
     """Leave out what counts the changes that went by."""
-    terms = part.state_table.sums.terms
+    terms = part.state_table.state.terms
     kept = [
         i for i, c in enumerate(part.plan.columns) if not any(t.column == c and t.kind == "magnitude" for t in terms)
     ]

@@ -115,7 +115,7 @@ def remembered(lab: Lab) -> list[str]:
     found = [
         p.state_table.name
         for p in lab._defined()[0].state_tables
-        if p.state_table is not None and p.state_table.remembers
+        if p.state_table is not None and p.state_table.is_required
     ]
     assert found
     return found

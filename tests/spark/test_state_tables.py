@@ -141,7 +141,7 @@ def test_state_keeps_no_old_files(spark, sales):
     assert sales.verify("totals")
 
 
-def test_groups_in_doubt_are_read_again(spark, sales):
+def test_invalidated_groups_are_read_again(spark, sales):
     """A greatest value that goes, and a sum of doubles whose digits went with a great number, are computed from rows."""
     spark.sql("CREATE TABLE measured (place STRING, x BIGINT, y DOUBLE) USING delta")
     spark.sql("INSERT INTO measured VALUES ('a', 1, 1.0D), ('a', 5, 0.5D), ('b', 3, 2.0D), ('b', NULL, NULL)")

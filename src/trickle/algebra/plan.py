@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from trickle.algebra.aggregate_state import AggregateState  # noqa: TC001  # fields are known by their types
 from trickle.algebra.expr import WEIGHT, Column, Expr, KeyPair, Output
 from trickle.algebra.node import ASIDE, OneInput, demand
 from trickle.algebra.node import Plan as Plan
@@ -175,65 +176,18 @@ class SemiJoin(Join):
         return left or (self.kind == "semi" and right)
 
 
-Kind = Literal["sum", "least", "greatest", "double", "magnitude"]
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One column of an aggregate's state, over the rows that pass.
-
-    sum                 the sum of a value, or without one the number of rows
-    least, greatest     of the values, NULL if there are none
-    double              a sum of floating-point numbers; ``bound`` is the column of the magnitudes in it
-    magnitude           the magnitudes of all that was added or taken away since the group was computed from its rows
-    """
-
-    column: Column
-    value: Expr | None = None
-    where: tuple[Expr, ...] = ()
-    kind: Kind = "sum"
-    bound: Column | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """An aggregate as a state that changes are added to: sums over its input, say, and its outputs computed from them.
-
-    Attributes:
-        keys: The state's key columns, each with the group key it holds.
-        terms: The state's other columns; the first counts all rows of the group.
-        results: The value of each aggregate function, over the state.
-        outputs: The aggregate's outputs, over the keys as the query names them and the results.
-    """
-
-    keys: tuple[Output, ...]
-    terms: tuple[Term, ...]
-    results: tuple[Output, ...]
-    outputs: tuple[Output, ...]
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The state's columns: keys, then terms."""
-        return (*(o.column for o in self.keys), *(t.column for t in self.terms))
-
-    @property
-    def is_additive(self) -> bool:
-        """True if every change can be added without a look at the rows: all terms are exact sums."""
-        return all(t.kind == "sum" for t in self.terms)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Aggregate(OneInput):
     """One row for each distinct value of the keys; without keys, always one row.
 
-    ``sums`` is its form as a state, None if it has none. ``inexact`` says that its values may have other last digits when
+    ``state`` is its form as a state, None if it has none. ``inexact`` says that its values may have other last digits when
     they are computed again: sums of floating-point numbers.
     """
 
     keys: tuple[Expr, ...]
     outputs: tuple[Output, ...]
     child: Plan
-    sums: Sums | None = field(default=None, repr=False)
+    state: AggregateState | None = field(default=None, repr=False)
     inexact: bool = False
 
     @property

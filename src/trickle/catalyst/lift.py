@@ -30,12 +30,12 @@ from trickle.algebra.plan import (
     Values,
 )
 from trickle.algebra.walk import walk
-from trickle.catalyst.additive import additive_form
 from trickle.catalyst.inexact import is_inexact
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
 from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
+from trickle.catalyst.lift_state import lift_state
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def _lift_aggregate(lift: Lift, node: Any) -> Plan:
     grouping = list(items(node.groupingExpressions()))
     # Of its own expressions: the node's bits tell of subqueries anywhere below too.
     if not any(lift.jvm.contains(e, "PLAN_EXPRESSION") for e in named + grouping):
-        return replace(_aggregate(lift, grouping, named, child), sums=additive_form(lift, node))
+        return replace(_aggregate(lift, grouping, named, child), state=lift_state(lift, node))
     if not grouping:
         return _lift_global_aggregate_with_subqueries(lift, named, child)
     done, joined = lift.without_subqueries(named + grouping, child)

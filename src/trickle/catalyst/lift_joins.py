@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.algebra.aggregate_state import AggregateState, Term
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, KeyPair, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import (
-    Aggregate,
-    Empty,
-    Filter,
-    InnerJoin,
-    OuterJoin,
-    Plan,
-    Project,
-    SemiJoin,
-    Sums,
-    Term,
-)
+from trickle.algebra.plan import Aggregate, Empty, Filter, InnerJoin, OuterJoin, Plan, Project, SemiJoin
 
 if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
@@ -101,10 +91,10 @@ def _not_in(lift: Lift, condition: Any, left: Plan, right: Plan) -> Plan | None:
         Output(is_empty, Call("=", (Col(rows), Lit(0)))),
         Output(no_nulls, Call("=", (Col(rows), Col(values)))),
     )
-    sums = Sums(
+    state = AggregateState(
         (), (Term(rows), Term(values, None, (has_value,))), passthrough((rows, values)), passthrough((rows, values))
     )
-    known = InnerJoin(left, Project(facts, Aggregate((), counts, right, sums)), small="right")
+    known = InnerJoin(left, Project(facts, Aggregate((), counts, right, state)), small="right")
     may_pass = Call("and", (Call("isnotnull", (keys[0].left,)), Col(no_nulls)))
     passing = Filter(Call("or", (Col(is_empty), may_pass)), known)
     return SemiJoin(passing, right, tuple(keys), kind="anti")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from trickle.algebra.aggregate_state import AggregateState
     from trickle.algebra.expr import Column
-    from trickle.algebra.plan import Plan, Sums
+    from trickle.algebra.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class AddToState:
         change: What is added, one row for each touched group.
     """
 
-    state: Sums
+    state: AggregateState
     change: Plan
 
 

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.expr import Col, Column
-from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, Sums, TopK, Window
+from trickle.algebra.plan import Aggregate, Empty, Filter, Iterate, Plan, Project, Scan, TopK, Window
 from trickle.algebra.walk import often_read, transform, walk
 from trickle.compile.change_plan import AddToState, ApplyBag, ChangePlan, ReplaceKeys, Shortcut
 from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.order_joins import FanOut, magnitude, order_joins, unit_fan_out
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
-from trickle.compile.state_tables import StateTable, cut
+from trickle.compile.state_tables import StateTable, cut_state_tables
 from trickle.model.options import DEFAULT
 from trickle.model.recent import Recent
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
-from trickle.rules.merge import merge
-from trickle.rules.stored_top import can_use_stored, from_stored
-from trickle.rules.sums import state_change
+from trickle.rules.state_additive import change_of_state
+from trickle.rules.state_merged import merge
+from trickle.rules.stored_top import can_use_stored, change_from_stored
+
+if TYPE_CHECKING:
+    from trickle.algebra.aggregate_state import AggregateState
 
 Pass = Callable[[Plan], Plan]
 
@@ -81,7 +84,7 @@ class Program:
     def derive(self, changed: frozenset[str], fan_out: FanOut = unit_fan_out) -> ChangePlan:
         """Give the change plan for a set of changed sources.
 
-        It is derived once, and again when the ``partners`` that its order of joins stands on are others by a factor of four.
+        It is derived once, and again when the ``fan_out`` that its order of joins stands on is another by a factor of four.
         """
         known = self._derived.known(changed)
         if known is not None and all(magnitude(fan_out(*asked)) == size for asked, size in known.asked.items()):
@@ -100,7 +103,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """A change plan, and the size of each count of partners that was asked for to derive it."""
+    """A change plan, and the size of each fan-out that was asked for to derive it."""
 
     plan: ChangePlan
     asked: Mapping[tuple[str, str], int]
@@ -119,16 +122,16 @@ class _Derivation:
         of = Derive(changed, CHANGE_RULES, often_read=often_read(program.plan))
         if (
             program.state_table is not None
-            and program.state_table.sums is not None
+            and program.state_table.state is not None
             and program.state_table.child is not None
         ):
-            return self._derive_state(program.state_table.sums, program.state_table.child, of)
-        if program.keyed is None and "stored_top" not in program.disable and is_whole(program.plan):
+            return self._derive_state(program.state_table.state, program.state_table.child, of)
+        if program.keyed is None and "stored_top" not in program.disable and needs_all_rows(program.plan):
             stored = Scan(SELF, program.plan.columns)
             change = self._improve(net(difference(program.plan, stored)))
             if not can_use_stored(program.plan):
                 return ApplyBag(change)
-            unless, quick = from_stored(program.plan, of, stored)
+            unless, quick = change_from_stored(program.plan, of, stored)
             return ApplyBag(change, Shortcut(self._improve(quick), self._improve(unless)))
         if program.keyed is None:
             return ApplyBag(self._improve(net(of.change(program.plan))))
@@ -141,13 +144,13 @@ class _Derivation:
         rows = transform(program.plan, lambda p: touched if p is aggregate else p)
         return ReplaceKeys(program.keyed.keys, self._improve(keys), self._improve(rows))
 
-    def _derive_state(self, sums: Sums, child: Plan, of: Derive) -> ChangePlan:
+    def _derive_state(self, state: AggregateState, child: Plan, of: Derive) -> ChangePlan:
         program = self.program
-        if sums.is_additive:
-            return AddToState(sums, self._improve(state_change(sums, of.change(child))))
-        merged = merge(sums, child, of, Scan(SELF, program.plan.columns))
+        if state.is_additive:
+            return AddToState(state, self._improve(change_of_state(state, of.change(child))))
+        merged = merge(state, child, of, Scan(SELF, program.plan.columns))
         touched, rows, broken = map(self._improve, (merged.keys, merged.rows, merged.broken))
-        return ReplaceKeys(tuple(k.column for k in sums.keys), touched, rows, broken)
+        return ReplaceKeys(tuple(k.column for k in state.keys), touched, rows, broken)
 
     def _improve(self, plan: Plan) -> Plan:
         program = self.program
@@ -188,15 +191,15 @@ def compile_plan(
     for name, rewrite in PASSES.items():
         if name not in disable:
             plan = rewrite(plan)
-    keyed = find_keys(plan)
+    keyed = find_result_key(plan)
     top: Plan = plan
     state_tables: tuple[StateTable, ...] = ()
     if keeps_state:
-        top, state_tables = cut(
+        top, state_tables = cut_state_tables(
             plan,
             without,
             merged="merged_state" not in disable,
-            only_needed="state_tables" in disable,
+            only_required="state_tables" in disable,
             replaced=None if keyed is None else keyed.aggregate,
         )
     parts = [
@@ -208,14 +211,14 @@ def compile_plan(
 
 
 def _program(plan: Plan, disable: frozenset[str], state_table: StateTable | None = None) -> Program:
-    is_state = state_table is not None and state_table.sums is not None  # a merge gives rows by key
-    keyed = find_keys(plan)
+    is_state = state_table is not None and state_table.state is not None  # a merge gives rows by key
+    keyed = find_result_key(plan)
     # What may come out otherwise in its last digits is found by its key, not by its values.
     by_key = "replace_keys" not in disable or is_state or (keyed is not None and keyed.aggregate.inexact)
     return Program(plan, disable, keyed if by_key else None, state_table)
 
 
-def find_keys(plan: Plan) -> Keyed | None:
+def find_result_key(plan: Plan) -> Keyed | None:
     """Find a top aggregate whose keys are all visible in the result; projections and HAVING may stand above it."""
     above: list[Project] = []
     node = plan
@@ -238,7 +241,7 @@ def find_keys(plan: Plan) -> Keyed | None:
     return Keyed(tuple(visible), node)
 
 
-def is_whole(plan: Plan) -> bool:
+def needs_all_rows(plan: Plan) -> bool:
     """Tell whether a result hangs on all its input at once: a top-k, or a window without PARTITION BY, on top.
 
     Such a result is computed anew and compared with what is stored, which saves computing the old one.

@@ -2,10 +2,10 @@
 
     aggregate with a state    -> its state is a state table; the aggregate is a projection of it
     input of a top-k          -> a state table, if joins or aggregates make it: the next row is then at hand when one leaves
-    inexact aggregate         -> a state table, if anything reads it: what cannot be computed twice alike is remembered
+    inexact aggregate         -> a state table, if anything reads it: what cannot be computed twice alike is stored
 
 A state table is maintained like a stream table and read like a source. It pays if it is small against its input, which
-only its first fill tells: one that turns out big is left out (``without``). What is remembered for exactness is never left
+only its first fill tells: one that turns out big is left out (``without``). What is required for exactness is never left
 out: a sum of doubles that is joined, ranked or compared must have the same digits at every place and at every refresh.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
+from trickle.algebra.aggregate_state import AggregateState
 from trickle.algebra.expr import Col, Column, Output, new_column, passthrough
 from trickle.algebra.plan import (
     Aggregate,
@@ -28,17 +29,16 @@ from trickle.algebra.plan import (
     Plan,
     Project,
     Scan,
-    Sums,
     TopK,
     Window,
 )
 from trickle.algebra.walk import rebuild, walk
 from trickle.model.names import STATE_TABLE_MARK, is_state_table
-from trickle.rules.merge import columns_needed
-from trickle.rules.sums import finished, state_of
+from trickle.rules.state_additive import finish, state_of
+from trickle.rules.state_merged import columns_needed
 
-_REMEMBERED: Final = "r"
-"""Names of what is remembered go on so, that of others with a number."""
+_REQUIRED: Final = "r"
+"""Names of required state tables go on so, those of others with a number."""
 
 _NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
 """Types that a Delta table does not hold, or whose equal values differ."""
@@ -50,24 +50,24 @@ class StateTable:
 
     Attributes:
         plan: What the table holds.
-        sums: The aggregate it is the state of; None for a state table that is maintained as any stream table.
+        state: The aggregate's state that it holds; None for a state table that is maintained as any stream table.
         child: The input of that aggregate.
-        remembers: True if the result would not be right without it: it holds values that cannot be computed twice alike.
+        is_required: True if the result would not be right without it: it holds values that cannot be computed twice alike.
     """
 
     name: str
     plan: Plan
-    sums: Sums | None = None
+    state: AggregateState | None = None
     child: Plan | None = None
-    remembers: bool = False
+    is_required: bool = False
 
 
-def cut(
+def cut_state_tables(
     plan: Plan,
     without: Collection[str] = (),
     *,
     merged: bool = True,
-    only_needed: bool = False,
+    only_required: bool = False,
     replaced: Aggregate | None = None,
 ) -> tuple[Plan, tuple[StateTable, ...]]:
     """Give the plan over its state tables, and the state tables, each after those it reads.
@@ -76,56 +76,56 @@ def cut(
         plan: What the table holds.
         without: Names of state tables to leave out.
         merged: True if states may be kept that are not additive.
-        only_needed: True to cut nothing but what must be remembered.
+        only_required: True to cut nothing but what the result would not be right without.
         replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
     """
     found: list[StateTable] = []
-    shown, shown_rows = _shown(plan), _shown_rows(plan)
+    shown, shown_rows = _top_aggregate(plan), _shown_rows(plan)
     memo: dict[int, Plan] = {}
     count = 0
-    remembered = 0
+    required = 0
 
-    def named() -> str | None:
+    def next_name() -> str | None:
         """Number the candidates, also those left out, so that a name always means the same part."""
         nonlocal count
         count += 1
         name = f"{STATE_TABLE_MARK}{count}"
         return None if name in without else name
 
-    def visit(node: Plan, *, only_needed: bool = only_needed) -> Plan:
+    def visit(node: Plan, *, only_required: bool = only_required) -> Plan:
         done = memo.get(id(node))
         if done is None:
-            done = memo[id(node)] = stand_on(node, only_needed=only_needed or isinstance(node, Loop))
+            done = memo[id(node)] = cut_at(node, only_required=only_required or isinstance(node, Loop))
         return done
 
-    def stand_on(node: Plan, *, only_needed: bool) -> Plan:
-        over = rebuild(node, tuple(visit(p, only_needed=only_needed) for p in node.inputs))
-        kept = over if only_needed else chosen(node, over)
+    def cut_at(node: Plan, *, only_required: bool) -> Plan:
+        over = rebuild(node, tuple(visit(p, only_required=only_required) for p in node.inputs))
+        kept = over if only_required else cut_if_it_pays(node, over)
         if not _is_inexact(over) or node in (replaced, shown_rows):
             return kept
-        nonlocal remembered
-        remembered += 1  # also if it is kept otherwise, so that a name always means the same part
-        return remember(over, f"{STATE_TABLE_MARK}{_REMEMBERED}{remembered}") if kept is over else kept
+        nonlocal required
+        required += 1  # also if it is kept otherwise, so that a name always means the same part
+        return store_values(over, f"{STATE_TABLE_MARK}{_REQUIRED}{required}") if kept is over else kept
 
-    def remember(node: Plan, name: str) -> Plan:
+    def store_values(node: Plan, name: str) -> Plan:
         keyed = _with_keys(node) if isinstance(node, Aggregate) else node
         if not _reads_sources(node) or not _can_be_stored(keyed.columns):
             return node
         stored, read = _numbered(keyed, name)
-        found.append(StateTable(name, stored, remembers=True))
+        found.append(StateTable(name, stored, is_required=True))
         return read if keyed is node else Project(passthrough(node.columns), read)
 
-    def chosen(node: Plan, over: Plan) -> Plan:
+    def cut_if_it_pays(node: Plan, over: Plan) -> Plan:
         """Cut off what pays."""
         match over:
-            case Aggregate(sums=Sums() as sums, child=child) if _reads_sources(child):
-                name = named()
-                kept = sums.is_additive or (merged and _can_be_merged(sums, child, is_shown=node is shown))
-                if name is not None and kept and _can_be_stored(sums.columns):
-                    found.append(StateTable(name, state_of(sums, child), sums, child))
-                    return finished(sums, Scan(name, sums.columns))
+            case Aggregate(state=AggregateState() as state, child=child) if _reads_sources(child):
+                name = next_name()
+                kept = state.is_additive or (merged and _can_be_merged(state, child, is_shown=node is shown))
+                if name is not None and kept and _can_be_stored(state.columns):
+                    found.append(StateTable(name, state_of(state, child), state, child))
+                    return finish(state, Scan(name, state.columns))
             case TopK(child=child) if _is_made(child):
-                name = named()
+                name = next_name()
                 if name is not None and _can_be_stored(child.columns):
                     stored, read = _numbered(child, name)
                     found.append(StateTable(name, stored))
@@ -156,28 +156,28 @@ def _can_be_stored(columns: tuple[Column, ...]) -> bool:
     return all(c.orderable and not _NOT_STORED.search(c.type) for c in columns)
 
 
-def _can_be_merged(sums: Sums, child: Plan, *, is_shown: bool) -> bool:
+def _can_be_merged(state: AggregateState, child: Plan, *, is_shown: bool) -> bool:
     """Tell whether a state that is not additive pays and harms nobody.
 
     Over state tables alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
     in another order: nothing but the reader's eye may look at it.
     """
     reads_source = any(isinstance(p, Scan) and not is_state_table(p.source) for p in walk(child))
-    if not all(c.orderable for c in columns_needed(sums, child)):
+    if not all(c.orderable for c in columns_needed(state, child)):
         return False
-    return reads_source and (is_shown or not any(t.kind == "double" for t in sums.terms))
+    return reads_source and (is_shown or not any(t.kind == "double" for t in state.terms))
 
 
-def _shown(plan: Plan) -> Plan | None:
+def _top_aggregate(plan: Plan) -> Plan | None:
     """Give the top aggregate if all that stands above it, and all it does itself with sums of doubles, is to name them."""
     while isinstance(plan, Project):
         if not all(isinstance(o.expr, Col) for o in plan.outputs):
             return None
         plan = plan.child
-    if not isinstance(plan, Aggregate) or plan.sums is None:
+    if not isinstance(plan, Aggregate) or plan.state is None:
         return None
-    doubles = {o.column.id for o in plan.sums.results if "double" in o.column.type}
-    named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.sums.outputs)
+    doubles = {o.column.id for o in plan.state.results if "double" in o.column.type}
+    named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.state.outputs)
     return plan if named else None
 
 

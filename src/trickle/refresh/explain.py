@@ -37,9 +37,10 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
         if state_table is None:
             continue
         kind = "a result that others read"
-        if state_table.sums is not None:
-            kind = "the state of an additive aggregate" if state_table.sums.is_additive else "the state of an aggregate"
-        elif state_table.remembers:
+        if state_table.state is not None:
+            additive = "an additive" if state_table.state.is_additive else "an"
+            kind = f"the state of {additive} aggregate"
+        elif state_table.is_required:
             kind = "values that may have other last digits when they are computed again"
         lines += ["", f"State table {state_table.name}, kept in a table of its own: {kind}", render(part.plan, _law, 1)]
         lines += _changes(part, prepared)

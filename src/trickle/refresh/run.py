@@ -177,7 +177,7 @@ class Refresh:
     @property
     def _remembers(self) -> bool:
         """True if some state table holds values that cannot be computed twice alike."""
-        return any(p.state_table is not None and p.state_table.remembers for p in self.prepared.state_tables)
+        return any(p.state_table is not None and p.state_table.is_required for p in self.prepared.state_tables)
 
     def _is_behind(self, record: RefreshRecord) -> bool:
         """Tell whether the last refresh went without some state table."""
@@ -495,7 +495,7 @@ class Refresh:
     def _most_rows(self) -> int | None:
         """How many rows it may have; None if it is kept whatever its size, as results and needed state tables are."""
         state_table = self.prepared.program.state_table
-        return None if state_table is None or state_table.remembers else self.options.state_rows
+        return None if state_table is None or state_table.is_required else self.options.state_rows
 
     def _differential(
         self,

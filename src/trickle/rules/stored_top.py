@@ -1,4 +1,4 @@
-"""The first k rows from the stored ones and the change alone.
+"""Change of the first k rows, from the stored ones and the change alone.
 
 Law    no stored row was deleted  =>  top(R1) = top(stored + change(R)),  rows of negative weight left out
 Cost   k rows and the change; the input itself is read only if a stored row was deleted
@@ -33,7 +33,7 @@ def can_use_stored(plan: Plan) -> bool:
     )
 
 
-def from_stored(plan: Plan, of: Derive, stored: Scan) -> tuple[Plan, Plan]:
+def change_from_stored(plan: Plan, of: Derive, stored: Scan) -> tuple[Plan, Plan]:
     """Give the stored rows that were deleted, and the change of the top if there are none."""
     if not isinstance(plan, TopK):
         message = "only a top-k has stored rows to rank among"

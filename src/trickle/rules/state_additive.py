@@ -1,4 +1,4 @@
-"""The state of an aggregate computed from rows, and that of an additive one from their change.
+"""Change of the state of an additive aggregate: counts, exact sums, averages. And any state, computed from rows.
 
 Law    state(R1) = state(R0) + state(change(R)),  each column of a row by itself; a group whose count is 0 is gone
 Cost   the change alone: no rows of the group are read
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Expr, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import Aggregate, Plan, Project, Repeat, Sums, Term
+from trickle.algebra.plan import Aggregate, Plan, Project, Repeat
+
+if TYPE_CHECKING:
+    from trickle.algebra.aggregate_state import AggregateState, Term
 
 IS_DELETION: Final = Call("<", (Col(WEIGHT), Lit(0)))
 """Of a row of a change."""
@@ -20,24 +23,24 @@ IS_DELETION: Final = Call("<", (Col(WEIGHT), Lit(0)))
 _FUNCTIONS: Final = {"least": "min", "greatest": "max"}
 
 
-def state_of(sums: Sums, child: Plan) -> Plan:
+def state_of(state: AggregateState, child: Plan) -> Plan:
     """Give the state of plain rows."""
-    return _summed(sums, child, _of_rows)
+    return _summed(state, child, _of_rows)
 
 
-def state_change(sums: Sums, change: Plan) -> Plan:
+def change_of_state(state: AggregateState, change: Plan) -> Plan:
     """Give what a change adds to an additive state."""
-    return _summed(sums, repeated(sums, change), added)
+    return _summed(state, repeat_rows(state, change), change_of_term)
 
 
-def _summed(sums: Sums, rows: Plan, function: Callable[[Term], Expr]) -> Plan:
-    found = [new_column(t.column.name) for t in sums.terms]
-    outputs = tuple(Output(c, function(t)) for c, t in zip(found, sums.terms, strict=True))
-    totals = (Output(t.column, never_null(Col(c), t)) for c, t in zip(found, sums.terms, strict=True))
-    return Project((*passthrough(tuple(k.column for k in sums.keys)), *totals), grouped_by(sums, outputs, rows))
+def _summed(state: AggregateState, rows: Plan, function: Callable[[Term], Expr]) -> Plan:
+    found = [new_column(t.column.name) for t in state.terms]
+    outputs = tuple(Output(c, function(t)) for c, t in zip(found, state.terms, strict=True))
+    totals = (Output(t.column, never_null(Col(c), t)) for c, t in zip(found, state.terms, strict=True))
+    return Project((*passthrough(tuple(k.column for k in state.keys)), *totals), group_by_keys(state, outputs, rows))
 
 
-def added(term: Term) -> Expr:
+def change_of_term(term: Term) -> Expr:
     """Give what the rows of a change, each as often as its weight says, add to a sum."""
     if term.value is None:
         signed: Expr = Col(WEIGHT)
@@ -45,12 +48,12 @@ def added(term: Term) -> Expr:
         signed = Call("abs", (term.value,))
     else:
         signed = Call("if", (IS_DELETION, Call("negative", (term.value,)), term.value))
-    return Call("sum", (signed,), where=all_of(term.where))
+    return Call("sum", (signed,), where=conjunction_of(term.where))
 
 
-def repeated(sums: Sums, change: Plan) -> Plan:
+def repeat_rows(state: AggregateState, change: Plan) -> Plan:
     """Give each row of a change as often as its weight says, unless rows are only counted."""
-    return change if all(t.value is None for t in sums.terms) else Repeat(change)
+    return change if all(t.value is None for t in state.terms) else Repeat(change)
 
 
 def never_null(value: Expr, term: Term) -> Expr:
@@ -58,23 +61,23 @@ def never_null(value: Expr, term: Term) -> Expr:
     return value if term.kind in _FUNCTIONS else Call("coalesce", (value, Cast(Lit(0), term.column)))
 
 
-def grouped_by(sums: Sums, outputs: tuple[Output, ...], rows: Plan) -> Aggregate:
+def group_by_keys(state: AggregateState, outputs: tuple[Output, ...], rows: Plan) -> Aggregate:
     """Give the keys of the state and some outputs over rows."""
-    return Aggregate(tuple(k.expr for k in sums.keys), (*sums.keys, *outputs), rows)
+    return Aggregate(tuple(k.expr for k in state.keys), (*state.keys, *outputs), rows)
 
 
-def finished(sums: Sums, state: Plan) -> Plan:
+def finish(state: AggregateState, stored: Plan) -> Plan:
     """Give the aggregate's outputs over its stored state."""
-    return Project(sums.outputs, Project(sums.results, state))
+    return Project(state.outputs, Project(state.results, stored))
 
 
 def _of_rows(term: Term) -> Expr:
     value: Expr = Lit(1) if term.value is None else term.value
     if term.kind == "magnitude":
         value = Call("abs", (value,))
-    return Call(_FUNCTIONS.get(term.kind, "sum"), (value,), where=all_of(term.where))
+    return Call(_FUNCTIONS.get(term.kind, "sum"), (value,), where=conjunction_of(term.where))
 
 
-def all_of(conditions: tuple[Expr, ...]) -> Expr | None:
+def conjunction_of(conditions: tuple[Expr, ...]) -> Expr | None:
     """And conditions together; None if there are none."""
     return reduce(lambda a, b: Call("and", (a, b)), conditions) if conditions else None

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.algebra.aggregate_state import AggregateState, Term, TermKind
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
-from trickle.algebra.plan import Kind, Sums, Term
 from trickle.catalyst.jvm import items
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _LONG_SUM_DIGITS: Final = 30
 """Of a sum of such decimals, to Spark."""
 
 
-def additive_form(lift: Lift, node: Any) -> Sums | None:
+def lift_state(lift: Lift, node: Any) -> AggregateState | None:
     """Give the form of a Catalyst aggregate as a state, None if some function or key has none."""
     parts = lift.jvm.singleton("org.apache.spark.sql.catalyst.planning.PhysicalAggregation").unapply(node)
     if parts.isEmpty():
@@ -48,7 +48,7 @@ def additive_form(lift: Lift, node: Any) -> Sums | None:
         values.append(Output(lift.column(function.resultAttribute()), value))
     keys = tuple(Output(state.column(f"k{i}", o.column.handle.dataType()), o.expr) for i, o in enumerate(named))
     handed_on = (Output(o.column, Col(k.column)) for o, k in zip(named, keys, strict=True))
-    return Sums(keys, tuple(state.terms), (*handed_on, *values), lift.outputs(results))
+    return AggregateState(keys, tuple(state.terms), (*handed_on, *values), lift.outputs(results))
 
 
 class _State:
@@ -79,7 +79,7 @@ class _State:
             case "Average":
                 return self._average(function, where)
             case "Min" | "Max" as name:
-                kind: Kind = "least" if name == "Min" else "greatest"
+                kind: TermKind = "least" if name == "Min" else "greatest"
                 return Col(self._add(self.lift.expr(function.child()), function.dataType(), where, kind))
         return None
 
@@ -96,7 +96,7 @@ class _State:
         return self._counts[text]
 
     def _add(
-        self, value: Expr, data_type: Any, where: list[Any], kind: Kind = "sum", bound: Column | None = None
+        self, value: Expr, data_type: Any, where: list[Any], kind: TermKind = "sum", bound: Column | None = None
     ) -> Column:
         column = self.column(f"s{len(self.terms)}", data_type)
         self.terms.append(Term(column, value, tuple(self.lift.expr(c) for c in where), kind, bound))

@@ -1,11 +1,11 @@
-"""The change of a state that a deletion may put in doubt: least and greatest values, sums of floating-point numbers.
+"""Change of a state that a deletion may invalidate: least and greatest values, sums of floating-point numbers.
 
-Law    state(R1) = merge(state(R0), net change(R)) of a group without doubt; of one in doubt, the state of its rows in new(R)
+Law    state(R1) = merge(state(R0), net change(R)) of a valid group; of an invalidated one, the state of its rows in new(R)
            sum        stored + change
-           least      least(stored, came); in doubt if what went reaches the stored value and what came does not
+           least      least(stored, came); invalidated if what went reaches the stored value and what came does not
            greatest   likewise
-           double     stored + change; in doubt if rounding may have touched digits that count, or it is not finite
-Cost   the change and the stored rows of its groups; the rows of the groups in doubt
+           double     stored + change; invalidated if rounding may have touched digits that count, or it is not finite
+Cost   the change and the stored rows of its groups; the rows of the invalidated groups
 Needs  the state stored, with a count of rows: a group whose count is 0 is gone
 """
 
@@ -16,11 +16,20 @@ from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, KeyPair, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import Filter, OuterJoin, Plan, Project, Scan, Shared, Sums, Term, Union, When
+from trickle.algebra.plan import Filter, OuterJoin, Plan, Project, Scan, Shared, Union, When
 from trickle.rules.derive import net, restrict
-from trickle.rules.sums import IS_DELETION, added, all_of, grouped_by, never_null, repeated, state_of
+from trickle.rules.state_additive import (
+    IS_DELETION,
+    change_of_term,
+    conjunction_of,
+    group_by_keys,
+    never_null,
+    repeat_rows,
+    state_of,
+)
 
 if TYPE_CHECKING:
+    from trickle.algebra.aggregate_state import AggregateState, Term
     from trickle.rules import Derive
 
 _IS_INSERTION: Final = Call(">", (Col(WEIGHT), Lit(0)))
@@ -47,13 +56,13 @@ class Merge:
     broken: Plan
 
 
-def merge(sums: Sums, child: Plan, of: Derive, stored: Scan) -> Merge:
+def merge(state: AggregateState, child: Plan, of: Derive, stored: Scan) -> Merge:
     """Give the merge of a change of ``child`` into the stored state."""
-    keys = tuple(k.column for k in sums.keys)
-    parts = [_Part.of(term) for term in sums.terms]
+    keys = tuple(k.column for k in state.keys)
+    parts = [_Part.of(term) for term in state.terms]
     # A row that comes and goes in one change must not be taken for the least.
-    netted = net(Project((*passthrough(columns_needed(sums, child)), Output(WEIGHT, Col(WEIGHT))), of.change(child)))
-    change = of.share(_changed(sums, parts, repeated(sums, netted)))
+    netted = net(Project((*passthrough(columns_needed(state, child)), Output(WEIGHT, Col(WEIGHT))), of.change(child)))
+    change = of.share(_changed(state, parts, repeat_rows(state, netted)))
     before = _before(keys, parts, stored, change)
     pairs = tuple(KeyPair(Col(k), Col(b), null_safe=True) for k, b in zip(keys, before.columns, strict=False))
     after = Project(
@@ -64,29 +73,29 @@ def merge(sums: Sums, child: Plan, of: Derive, stored: Scan) -> Merge:
         ),
         OuterJoin(change, before, pairs, kind="left"),
     )
-    count, in_doubt = Col(sums.terms[0].column), new_column("in_doubt", "boolean")
-    doubt = _any(tuple(p.doubt for p in parts if p.doubt is not None))
+    count, is_invalidated = Col(state.terms[0].column), new_column("is_invalidated", "boolean")
+    invalidation = _any(tuple(p.invalidation for p in parts if p.invalidation is not None))
     if keys:
-        doubt = Call("and", (Call(">", (count, Lit(0))), doubt))
-    known = of.share(Project((*passthrough(sums.columns), Output(in_doubt, _flag(doubt))), after))
-    doubtful = Shared(of.new_name(), Project(passthrough(keys or sums.columns), Filter(Col(in_doubt), known)))
-    certain: Plan = Filter(Call("!", (Col(in_doubt),)), known)
+        invalidation = Call("and", (Call(">", (count, Lit(0))), invalidation))
+    known = of.share(Project((*passthrough(state.columns), Output(is_invalidated, _flag(invalidation))), after))
+    invalidated = Shared(of.new_name(), Project(passthrough(keys or state.columns), Filter(Col(is_invalidated), known)))
+    valid: Plan = Filter(Call("!", (Col(is_invalidated),)), known)
     if keys:
-        certain = Filter(Call("!", (Call("=", (count, Lit(0))),)), certain)
-        anew = state_of(sums, restrict(of.new(child), tuple(k.expr for k in sums.keys), doubtful))
+        valid = Filter(Call("!", (Call("=", (count, Lit(0))),)), valid)
+        anew = state_of(state, restrict(of.new(child), tuple(k.expr for k in state.keys), invalidated))
     else:
-        anew = When(doubtful, state_of(sums, of.new(child)))
-    misfits = (Call("isnull", (Col(t.column),)) for t in sums.terms if t.kind == "sum")
+        anew = When(invalidated, state_of(state, of.new(child)))
+    misfits = (Call("isnull", (Col(t.column),)) for t in state.terms if t.kind == "sum")
     return Merge(
-        Project(passthrough(keys or sums.columns), known),
-        Union((Project(passthrough(sums.columns), certain), anew), sums.columns),
+        Project(passthrough(keys or state.columns), known),
+        Union((Project(passthrough(state.columns), valid), anew), state.columns),
         Filter(_any((Call("<", (count, Lit(0))), *misfits)), known),
     )
 
 
-def columns_needed(sums: Sums, child: Plan) -> tuple[Column, ...]:
+def columns_needed(state: AggregateState, child: Plan) -> tuple[Column, ...]:
     """Give the columns of its input that a state is made of."""
-    exprs = (*(k.expr for k in sums.keys), *(e for t in sums.terms for e in (t.value, *t.where) if e is not None))
+    exprs = (*(k.expr for k in state.keys), *(e for t in state.terms for e in (t.value, *t.where) if e is not None))
     refs = frozenset[int]().union(*(e.refs for e in exprs))
     return tuple(c for c in child.columns if c.id in refs)
 
@@ -137,7 +146,7 @@ class _Part:
         return Call("and", (Call(reaches, (Col(self.went), Col(self.before))), is_missed))
 
     @property
-    def doubt(self) -> Expr | None:
+    def invalidation(self) -> Expr | None:
         """Tell, over the state afterwards, whether this part of it must be computed from rows."""
         if self.is_extreme:
             return Col(self.is_lost)
@@ -151,25 +160,25 @@ class _Part:
         return Call("or", (Call(">", (magnitudes, most)), is_infinite))
 
 
-def _changed(sums: Sums, parts: list[_Part], change: Plan) -> Plan:
+def _changed(state: AggregateState, parts: list[_Part], change: Plan) -> Plan:
     """Give of each touched group what the change brings to every part of its state."""
     found: list[Output] = []
     brought: list[Output] = []
     for part in parts:
-        functions = {part.came: added(part.term)}
+        functions = {part.came: change_of_term(part.term)}
         if part.is_extreme:
             functions = {part.came: _extreme(part.term, _IS_INSERTION), part.went: _extreme(part.term, IS_DELETION)}
         for column, function in functions.items():
             raw = new_column(column.name)
             found.append(Output(raw, function))
             brought.append(Output(column, never_null(Col(raw), part.term)))
-    keys = tuple(k.column for k in sums.keys)
-    return Project((*passthrough(keys), *brought), grouped_by(sums, tuple(found), change))
+    keys = tuple(k.column for k in state.keys)
+    return Project((*passthrough(keys), *brought), group_by_keys(state, tuple(found), change))
 
 
 def _extreme(term: Term, among: Expr) -> Expr:
     function = "min" if term.kind == "least" else "max"
-    return Call(function, () if term.value is None else (term.value,), where=all_of((among, *term.where)))
+    return Call(function, () if term.value is None else (term.value,), where=conjunction_of((among, *term.where)))
 
 
 def _before(keys: tuple[Column, ...], parts: list[_Part], stored: Scan, change: Plan) -> Project:
