@@ -15,7 +15,7 @@ SEED :=
 CASE :=
 REGIME :=
 
-.PHONY: help setup demo test test-all fuzz lint check fmt bench lock clean
+.PHONY: help setup demo test test-all fuzz lint check golden fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -45,6 +45,9 @@ lint: setup ## Lint, formatting, types, import rules and doctests
 
 check: lint ## The same, and the tests that need no Spark
 	@$(BIN)/python -m pytest tests -q -m "not spark and not slow"
+
+golden: setup ## Write the golden plans of tests/golden anew; review the diff
+	@REWRITE_GOLDEN=1 $(BIN)/python -m pytest tests/golden -q
 
 fmt: setup ## Format the code, fix what the linter can
 	@$(BIN)/ruff check --fix-only -q .

@@ -106,8 +106,10 @@ class Call:
         return inner | self.where.refs if self.where is not None else inner
 
     def __str__(self) -> str:
-        """Read as a function call."""
-        return f"{self.name}({', '.join(str(a) for a in self.args)})"
+        """Read as a function call, with the rows it is restricted to."""
+        distinct = "DISTINCT " if self.distinct else ""
+        where = "" if self.where is None else f" FILTER (WHERE {self.where})"
+        return f"{self.name}({distinct}{', '.join(str(a) for a in self.args)}){where}"
 
 
 @dataclass(frozen=True, slots=True)
