@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Col, Column, KeyPair, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import Aggregate, Filter, InnerJoin, Loop, LoopRef, Plan, Project, Scan, Shared, TopK
+from trickle.algebra.plan import Aggregate, Filter, InnerJoin, Loop, LoopRef, Plan, Project, Scan, Shared, TopK, Union
 from trickle.algebra.walk import sources, transform, walk
 from trickle.compile.change_plan import AddToState, ReplaceKeys
 from trickle.compile.narrow_scans import narrow_scans
@@ -25,7 +25,7 @@ from trickle.model.options import OPTIMISATIONS
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.testing.evaluate import Bag, evaluate, plus
 
-from .random_plans import SOURCES, at_old, change_between, databases, plans, scan, state_form, two
+from .random_plans import BUILDERS, SOURCES, at_old, change_between, databases, plans, scan, state_form, two
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,12 +56,13 @@ def test_passes_keep_the_meaning_of_a_change_plan(plan, database):
 
 
 @settings(max_examples=200, deadline=None)
-@given(plan=plans(), database=databases())
-def test_replaced_keys_give_the_new_result(plan, database):
+@given(data=st.data(), database=databases())
+def test_replaced_keys_give_the_new_result(data, database):
+    plan = BUILDERS[Aggregate](data.draw, lambda: data.draw(plans(depth=2)))
     program = compile_plan(plan, frozenset({"narrow_scans", "state_tables"}))
-    if program.keyed is None:
-        return
+    assert program.keyed is not None
     derived = program.derive(frozenset(SOURCES))
+    assert isinstance(derived, ReplaceKeys)
     places = [program.plan.columns.index(c) for c in program.keyed.keys]
     touched = set(evaluate(derived.touched, database))
     if not program.keyed.aggregate.keys:
@@ -136,17 +137,20 @@ def test_state_tables_added_up_give_the_new_result(plan, database):
 @settings(max_examples=400, deadline=None)
 @given(data=st.data(), database=databases())
 def test_a_merged_state_is_the_new_state(data, database):
-    child = data.draw(plans(depth=1))
+    # Over sources: a state over other states alone is not merged.
+    node = data.draw(st.sampled_from((Filter, Project, Union, InnerJoin)))
+    child = BUILDERS[node](data.draw, lambda: scan(data.draw(st.sampled_from(SOURCES))))
     a, b = child.columns
-    functions = data.draw(st.lists(st.sampled_from(("min", "max", "sum", "count")), min_size=1, max_size=3))
+    functions = data.draw(st.lists(st.sampled_from(("min", "max", "sum", "count")), max_size=2))
+    functions.append(data.draw(st.sampled_from(("min", "max", "sum"))))
     values = [Output(new_column("v"), Call(function, (Col(b),))) for function in functions]
     keys = [Output(new_column("k"), Col(a))] if data.draw(st.booleans()) else []
     outputs = (*keys, *values)
     plan = Aggregate(tuple(k.expr for k in keys), outputs, child, state_form(keys, values, is_double=True))
-    for part in compile_plan(plan, frozenset({"narrow_scans"})).state_tables:
-        derived = part.derive(frozenset(part.used))
-        if isinstance(derived, ReplaceKeys):
-            check_merge(part, derived, database)
+    (state,) = compile_plan(plan, frozenset({"narrow_scans"})).state_tables
+    derived = state.derive(frozenset(state.used))
+    assert isinstance(derived, ReplaceKeys)
+    check_merge(state, derived, database)
 
 
 def greatest_of(child: Plan) -> Program:
@@ -199,6 +203,26 @@ def test_a_top_of_stored_rows_and_change_is_the_new_top(plan, limit, database):
         assert plus(old, evaluate(derived.shortcut.change, database)) == new
 
 
+@pytest.mark.parametrize(
+    ("change", "is_short"),
+    [({(0, 1, 1): 1, (4, 0, 1): 1}, True), ({(3, 3, -1): 1}, True), ({(1, 1, -1): 1, (0, 0, 1): 1}, False)],
+    ids=["rows come", "a row that was not stored goes", "a stored row goes"],
+)
+def test_a_top_is_taken_from_its_stored_rows_unless_one_of_them_goes(change, is_short):
+    table = scan("r")
+    top = TopK(tuple(map(Col, table.columns)), 2, 0, table)
+    derived = compile_plan(top, frozenset({"narrow_scans", "state_tables"})).derive(frozenset("r"))
+    old = Counter({(1, 1): 1, (2, 2): 1, (3, 3): 1})
+    new = plus(old, Counter(change))
+    database = {("r", "old"): old, ("r", "new"): new, ("r", "change"): Counter(change)}
+    stored = evaluate(at_old(top), database)
+    database[SELF, "new"] = stored
+
+    assert bool(evaluate(derived.shortcut.unless, database)) != is_short
+    if is_short:
+        assert plus(stored, evaluate(derived.shortcut.change, database)) == evaluate(top, database)
+
+
 @settings(max_examples=400, deadline=None)
 @given(plan=plans(), database=databases())
 def test_ranges_of_keys_keep_the_meaning_of_a_change_plan(plan, database):
@@ -229,6 +253,30 @@ def test_rows_looked_up_by_keys_keep_the_meaning_of_a_change_plan(plan, database
     propagated = KeyPropagation(keys_in(database), found, settle).visit(change)
 
     assert evaluate(propagated, database) == evaluate(change, database)
+
+
+def test_a_scan_that_meets_a_change_is_looked_up_by_the_keys_of_the_change():
+    left, right = scan("r"), scan("s")
+    joined = InnerJoin(left, right, (KeyPair(Col(left.base[0]), Col(right.base[0])),))
+    program = compile_plan(joined, OPTIMISATIONS - {"push_keys", "order_joins"})
+    change = program.derive(frozenset("r")).change
+    rows = Counter({(1, 1, 1): 1, (2, 5, -1): 1, (None, 0, 1): 1})
+    database = {("r", "change"): rows, ("s", "new"): Counter({(1, 7): 1, (2, 8): 2, (9, 9): 1})}
+    asked = []
+
+    def found(table: Scan, wanted: Mapping[int, Keys]) -> Plan:
+        asked.append(
+            (table.source, {c.name: wanted[c.id].distinct(10).to_pylist() for c in table.base if c.id in wanted})
+        )
+        return table
+
+    KeyPropagation(keys_in(database), found).visit(change)
+    narrowed = narrow(change, keys_in(database))
+
+    assert asked == [("s", {"a": [1, 2]})]
+    filtered = [node.child for node in walk(narrowed) if isinstance(node, Filter) and isinstance(node.child, Scan)]
+    assert [table.source for table in filtered] == ["s"]
+    assert evaluate(narrowed, database) == evaluate(change, database)
 
 
 def keys_in(database) -> KeysOf:

@@ -6,11 +6,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Col, KeyPair, passthrough
-from trickle.algebra.plan import Empty, InnerJoin, Plan, Project, Shared, When
+from trickle.algebra.plan import Empty, InnerJoin, Plan, Project, Shared, When, Window
 from trickle.algebra.walk import transform
 from trickle.compile.program import compile_plan
 from trickle.compile.prune import prune
@@ -20,12 +21,14 @@ from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net
 from trickle.testing.evaluate import Bag, evaluate
 
-from .random_plans import SOURCES, databases, plans, scan
+from .random_plans import BUILDERS, SOURCES, databases, plans, scan
 
 if TYPE_CHECKING:
     import polars as pl
 
 AT = ("old", "new", "change")
+IN_DRIVER = [node for node in BUILDERS if node in DriverExecution.OPERATORS and node is not Window]
+"""Operators that the driver computes whenever it has their inputs; of windows it computes ranks alone."""
 
 
 def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
@@ -49,6 +52,19 @@ def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
 
     DriverExecution(table, lambda _: None, keep).visit(prune(transform(plan, settle)))
     return made
+
+
+@pytest.mark.parametrize("node", IN_DRIVER)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data(), database=databases())
+def test_driver_computes_every_operator_and_its_change_as_a_whole(node, data, database):
+    plan = BUILDERS[node](data.draw, lambda: scan(data.draw(st.sampled_from(SOURCES))))
+
+    for whole in (plan, Derive(frozenset(SOURCES), CHANGE_RULES).change(plan)):
+        ((part, rows),) = in_driver(whole, database)
+
+        assert part.columns == whole.columns
+        assert rows == evaluate(whole, database)
 
 
 @settings(max_examples=300, deadline=None)
