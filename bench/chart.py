@@ -46,7 +46,7 @@ def bar_chart(title: str, series: Mapping[str, Mapping[str, float | None]]) -> s
 
 
 def bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Give the ticks around the values and 1.
+    """Return the ticks around the values and 1.
 
     >>> bounds([0.7, 14.0])
     (0.5, 20.0)

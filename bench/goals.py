@@ -50,7 +50,7 @@ def _runs(results: Results, part: str) -> list[Run]:
 
 
 def _tpch(results: Results, *, scale: float, rate: float, pattern: str | None = None) -> list[Run]:
-    """Give the runs with every optimisation on."""
+    """Return the runs with every optimisation on."""
     wanted = {"scale": scale, "rate": rate, **({"pattern": pattern} if pattern else {})}
     runs = _runs(results, "tpch")
     return [run for run in runs if wanted.items() <= run.facts.items() and not run.facts.get("disable")]

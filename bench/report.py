@@ -69,7 +69,7 @@ def write_report(file: Path) -> None:
 
 
 def tables_of(name: str, part: Part) -> Sequence[Table]:
-    """Give the tables that show a part."""
+    """Return the tables that show a part."""
     match name:
         case "tpch":
             choice = choice_table(part)
@@ -142,7 +142,7 @@ def worst_cases(part: Part) -> str:
 
 
 def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable]:
-    """Give the tables of some parts for the console."""
+    """Return the tables of some parts for the console."""
     shown = []
     for name in names:
         if part := results.parts.get(name):
@@ -158,7 +158,7 @@ def console_tables(results: Results, names: Sequence[str]) -> Sequence[RichTable
 
 
 def _made_by(part: Part) -> str:
-    """Tell where the runs come from: runs of the same code on the same machine together."""
+    """Say where the runs come from: runs of the same code on the same machine together."""
     groups: list[list[Run]] = []
     for run in part.runs:
         group = next((g for g in groups if g[0].origin.is_like(run.origin)), None)

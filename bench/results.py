@@ -108,7 +108,7 @@ class Origin(Stored):
     machine: dict[str, str | int | float]
 
     def is_like(self, other: Origin) -> bool:
-        """Tell whether numbers of both can stand beside each other: machine and versions are the same, whatever the load."""
+        """Return whether numbers of both can stand beside each other: machine and versions are the same, whatever the load."""
         return {**self.machine, "load_average": 0} == {**other.machine, "load_average": 0}
 
 
@@ -128,7 +128,7 @@ class Run(Stored):
     is_complete: bool = False
 
     def case(self, name: str) -> Case | None:
-        """Give a case by name."""
+        """Return a case by name."""
         return next((case for case in self.cases if case.name == name), None)
 
 

@@ -94,7 +94,7 @@ def session(folder: Path, file: Path, *, memory: str, resume: bool) -> Iterator[
 
 
 def machine(spark: SparkSession, memory: str) -> dict[str, str | int | float]:
-    """Give the facts about this machine that the numbers depend on."""
+    """Return the facts about this machine that the numbers depend on."""
     version = importlib.metadata.version
     jvm: Any = spark._jvm
     return {
@@ -122,7 +122,7 @@ def _cpu() -> str:
 
 
 def _peak_memory(process: int) -> float:
-    """Give the most memory that a process ever had resident, in GiB; 0 where the system does not tell."""
+    """Return the most memory that a process ever had resident, in GiB; 0 where the system does not tell."""
     try:
         found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process}/status").read_text("utf-8"))
     except OSError:
@@ -131,7 +131,7 @@ def _peak_memory(process: int) -> float:
 
 
 def _revision() -> str:
-    """Give the commit that last changed what is measured: other ones, of documentation say, change no number."""
+    """Return the commit that last changed what is measured: other ones, of documentation say, change no number."""
     commit = _git("log", "-1", "--format=%h", "--", "src", "bench")
     changed = _git("status", "--porcelain", "--", "src", "bench")
     return (f"{commit}-dirty" if changed else commit) or "unknown"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def tpch_sources(spark: SparkSession, folder: Path, *, scale: float, name: str) -> Iterator[tpch.Sources]:
-    """Give the eight tables as loaded, in a schema of this name that is the current one."""
+    """Return the eight tables as loaded, in a schema of this name that is the current one."""
     current = folder.resolve() / "current" / name
     with doing(f"TPC-H data of scale {scale:g}: loading or copying"):
         shutil.rmtree(current, ignore_errors=True)
@@ -40,7 +40,7 @@ def tpch_sources(spark: SparkSession, folder: Path, *, scale: float, name: str) 
 
 
 def pristine(folder: Path, scale: float) -> Path:
-    """Give the folder of the tables as loaded, made at the first call for a scale."""
+    """Return the folder of the tables as loaded, made at the first call for a scale."""
     place = folder.resolve() / "pristine" / f"sf{scale:g}"
     if not place.exists():
         unfinished = place.with_name(f"{place.name}.unfinished")

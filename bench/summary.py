@@ -42,7 +42,7 @@ class Line:
 
 
 def median(values: Iterable[float]) -> float | None:
-    """Give the middle value; None of none.
+    """Return the middle value; None of none.
 
     >>> median([3, 1, 2]), median([1, 2])
     (2, 1.5)
@@ -52,7 +52,7 @@ def median(values: Iterable[float]) -> float | None:
 
 
 def geometric_mean(values: Iterable[float | None]) -> float | None:
-    """Give the mean of ratios, leaving out what was not measured; None of none.
+    """Return the mean of ratios, leaving out what was not measured; None of none.
 
     >>> geometric_mean([2, 8, None])
     4.0
@@ -67,17 +67,17 @@ def ratio(above: float | None, below: float | None) -> float | None:
 
 
 def refreshes(case: Case, variant: str) -> Sequence[Refreshed]:
-    """Give the counted refreshes of a variant."""
+    """Return the counted refreshes of a variant."""
     return [cycle.refreshes[variant] for cycle in case.counted if variant in cycle.refreshes]
 
 
 def median_seconds(case: Case, variant: str) -> float | None:
-    """Give the median of the counted refreshes of a variant."""
+    """Return the median of the counted refreshes of a variant."""
     return median(refreshed.seconds for refreshed in refreshes(case, variant))
 
 
 def mean_steps(case: Case, variant: str = DIFFERENTIAL) -> Mapping[str, float]:
-    """Give the mean seconds of each step of the counted refreshes of a variant."""
+    """Return the mean seconds of each step of the counted refreshes of a variant."""
     found = refreshes(case, variant)
     total: Counter[str] = Counter()
     for refreshed in found:
@@ -86,7 +86,7 @@ def mean_steps(case: Case, variant: str = DIFFERENTIAL) -> Mapping[str, float]:
 
 
 def breakdown(cases: Iterable[Case], variant: str = DIFFERENTIAL) -> Mapping[str, float]:
-    """Give the seconds of each step, summed over cases, longest first."""
+    """Return the seconds of each step, summed over cases, longest first."""
     total: Counter[str] = Counter()
     for case in cases:
         total.update(mean_steps(case, variant))
@@ -113,29 +113,29 @@ def lines_of(run: Run) -> Sequence[Line]:
 
 
 def worst(lines: Iterable[Line]) -> Line | None:
-    """Give the line with the smallest ratio."""
+    """Return the line with the smallest ratio."""
     return min((line for line in lines if line.ratio is not None), key=lambda line: line.ratio or 0.0, default=None)
 
 
 def weak(lines: Iterable[Line]) -> Sequence[Line]:
-    """Give the lines whose ratio is below ``WEAK_RATIO``, smallest first."""
+    """Return the lines whose ratio is below ``WEAK_RATIO``, smallest first."""
     found = [line for line in lines if line.ratio is not None and line.ratio < WEAK_RATIO]
     return sorted(found, key=lambda line: line.ratio or 0.0)
 
 
 def create_ratio(case: Case) -> float | None:
-    """Give how many times longer creating the stream table takes than creating a plain table of the same query."""
+    """Return how many times longer creating the stream table takes than creating a plain table of the same query."""
     return ratio(case.create.get(DIFFERENTIAL), case.create.get(PLAIN))
 
 
 def auto_ratio(case: Case) -> float | None:
-    """Give how many times longer mode ``auto`` takes than the better of the two others, where all were run."""
+    """Return how many times longer mode ``auto`` takes than the better of the two others, where all were run."""
     full, differential, auto = (median_seconds(case, label) for label in (FULL, DIFFERENTIAL, AUTO))
     return ratio(auto, min(full, differential)) if full and differential else None
 
 
 def slowdowns(case: Case) -> Mapping[str, float | None]:
-    """Give how many times slower each variant is than the differential one with everything switched on."""
+    """Return how many times slower each variant is than the differential one with everything switched on."""
     base = median_seconds(case, DIFFERENTIAL)
     labels = {label: None for cycle in case.cycles for label in cycle.refreshes if label != DIFFERENTIAL}
     return {label: ratio(median_seconds(case, label), base) for label in labels}

@@ -81,7 +81,7 @@ def run_tpch(session: Session, choice: Choice) -> None:
 
 
 def twins(spark: SparkSession, mode: TwinMode = "auto", disable: Collection[str] = ()) -> Sequence[Variant]:
-    """Give the full and the differential twin, and with ``both`` the one that chooses."""
+    """Return the full and the differential twin, and with ``both`` the one that chooses."""
     full = Variant(FULL, Trickle(spark), "full")
     if mode == "both":
         modes: dict[str, Mode] = {DIFFERENTIAL: "differential", AUTO: "auto"}
@@ -93,7 +93,7 @@ def twins(spark: SparkSession, mode: TwinMode = "auto", disable: Collection[str]
 def mutation(
     spark: SparkSession, sources: tpch.Sources, rate: float, pattern: Pattern, *, only: str | None = None
 ) -> Callable[[int], object]:
-    """Give the function that changes the sources in a cycle.
+    """Return the function that changes the sources in a cycle.
 
     No nation is renamed: that would reach a 25th of all customers and suppliers, whatever the rate. Above scale 1 Spark
     commits the changes, since delta-rs holds them in memory.

@@ -39,7 +39,7 @@ Trickle's tests and yours. The corpus, the fuzzer and the TPC suites run under a
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     from trickle.model.options import DEFAULT, Options
     from trickle.testing.regimes import REGIMES
 

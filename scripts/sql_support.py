@@ -30,7 +30,7 @@ refresh recomputes a refused query, and the report says why.
 
 
 def page() -> str:
-    """Give the page's text."""
+    """Return the page's text."""
     from tests.corpus import FAMILIES, MAINTAINED, REFUSED
 
     parts = [HEAD.format(count=len(MAINTAINED), refused=len(REFUSED))]

@@ -1,24 +1,24 @@
 """Every error Trickle raises, in one tree.
 
     TrickleError
-    ├── DefinitionError          the query or the name given to create() cannot be used
-    │   └── NotDifferentiableError   it can be run, but not maintained by its changes
-    ├── UnknownTableError        no stream table of that name
-    ├── SourceError              a source cannot be read at the versions asked for
+    ├── DefinitionError          a name, query or option cannot be used
+    │   └── NotDifferentiableError   the query runs, but cannot be maintained incrementally
+    ├── UnknownTableError        no stream table has that name
+    ├── SourceError              a source cannot be read at the requested versions
     ├── ConflictError            another process changed the stream table meanwhile
     ├── StateError               a stream table's contents, record or definition are not what Trickle wrote
-    ├── SparkError               Spark, or a reader of files, failed in what a verb asked of it
+    ├── SparkError               Spark or a file reader failed while it worked for a verb
     └── SessionError             the Spark session cannot be used (Connect, no Delta, no Java)
 
-Each carries a stable ``code`` (tests and callers match on it), the sentence that says what is wrong and where,
-and a ``hint`` that says what to do next.
+Each error has a stable ``code`` (tests and callers match on it), a sentence that says what is wrong and where, and a
+``hint`` that says what to do next.
 """
 
 from __future__ import annotations
 
 
 class TrickleError(Exception):
-    """The root of all errors of this package.
+    """The base class of all errors of this package.
 
     Attributes:
         code: Stable, upper-case name of the problem.
@@ -34,19 +34,19 @@ class TrickleError(Exception):
 
 
 class DefinitionError(TrickleError):
-    """A name, query or option given to ``create`` cannot be used; nothing was left behind."""
+    """A name, query or option cannot be used; nothing was left behind."""
 
 
 class NotDifferentiableError(DefinitionError):
-    """The query runs, but cannot be maintained by its changes."""
+    """The query runs, but cannot be maintained incrementally."""
 
 
 class UnknownTableError(TrickleError):
-    """There is no stream table of that name."""
+    """No stream table has that name."""
 
 
 class SourceError(TrickleError):
-    """A source cannot be read at the versions asked for."""
+    """A source cannot be read at the requested versions."""
 
 
 class ConflictError(TrickleError):
@@ -58,9 +58,9 @@ class StateError(TrickleError):
 
 
 class SparkError(TrickleError):
-    """Spark, or a reader of files, failed in what a verb asked of it.
+    """Spark or a file reader failed while it worked for a verb.
 
-    The ``code`` is Spark's own error condition where it gives one, e.g. ``DIVIDE_BY_ZERO``; its error is the ``__cause__``.
+    The ``code`` is Spark's own error condition if there is one, e.g. ``DIVIDE_BY_ZERO``; its error is the ``__cause__``.
     """
 
 

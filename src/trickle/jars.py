@@ -29,18 +29,18 @@ print("JARS=" + json.dumps(SparkConf().get("spark.jars", "").split(",")))
 
 
 def delta_package() -> str:
-    """Give the Maven coordinates of the Delta Lake that fits the installed ``pyspark`` and ``delta-spark``."""
+    """Return the Maven coordinates of the Delta Lake that fits the installed ``pyspark`` and ``delta-spark``."""
     spark = ".".join(version("pyspark").split(".")[:2])
     return f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
 
 
 def delta_jars() -> tuple[Path, ...]:
-    """Give the jars to put on Spark's class path, fetching them if this machine has not yet."""
+    """Return the jars to put on Spark's class path, fetching them if this machine has not yet."""
     return cached_jars() or fetch_jars()
 
 
 def cached_jars() -> tuple[Path, ...]:
-    """Give the remembered jars, or nothing if they were never fetched or have been removed since."""
+    """Return the remembered jars, or nothing if they were never fetched or have been removed since."""
     try:
         jars = tuple(map(Path, json.loads(_cache_file().read_text(encoding="utf-8"))))
     except (OSError, ValueError):

@@ -41,7 +41,7 @@ class Java:
 
 
 def find_java(env: Mapping[str, str] | None = None) -> Java:
-    """Give the Java to run Spark on: that of JAVA_HOME, else the one on the PATH, else any installed one.
+    """Return the Java to run Spark on: that of JAVA_HOME, else the one on the PATH, else any installed one.
 
     Raises:
         SessionError: JAVA_MISSING if there is none, JAVA_UNSUPPORTED if none of those found will do.

@@ -118,7 +118,7 @@ def _log(table: Path) -> Path:
 
 
 def _age(table: Path) -> float:
-    """Give the seconds since a table's log was last added to; one that another thread or process dropped has settled."""
+    """Return the seconds since a table's log was last added to; one that another thread or process dropped has settled."""
     try:
         return time.time() - _log(table).stat().st_mtime
     except FileNotFoundError:
@@ -159,7 +159,7 @@ class _Catalog:
         return bool(Path(self._catalog.getDatabase(name).locationUri().getPath()) == path)
 
     def forget_database(self, name: str) -> None:
-        # Dropping a database or a managed table deletes its folder, which another process may have made anew by now.
+        # Dropping a database or a managed table deletes its folder, which another process may have created again by now.
         # So it is first pointed at nothing.
         self._catalog.alterDatabase(self._database(name, Path("/nonexistent") / f"{name}.db"))
         for table in self.tables(name):

@@ -1,15 +1,15 @@
-"""What refreshes of one table cost, learnt from its own: what mode ``auto`` chooses by.
+"""The cost model of mode ``auto``: it learns from the refreshes of the table itself.
 
-Law    chosen = the mode of the lower estimate; full only if it is clearly lower, and differential takes more than a moment
-       estimate(full)          = the last full one
-       estimate(differential)  = on the line through what changes of the same sources took, by their rows;
-                                 beyond the most rows known, as fast as the best queries are;
-                                 half a full one more if state that was left behind must be brought up first
+Law    chosen = the mode with the lower estimate; full only if it is clearly lower and differential takes more than a moment
+       estimate(full)          = the last full refresh
+       estimate(differential)  = on the line through earlier changes of the same sources, by their rows;
+                                 beyond the largest of them, as fast as the best queries are;
+                                 plus half a full refresh if state tables must catch up first
 
-What is not known is thought to be fast, so that it is tried: it costs one slow refresh to learn better, and many to never
-know. A mode's first refresh in a process also starts things up, so only a part of it counts. A mode that lost is measured
-again after a while: each time it is not chosen, its estimate shrinks a little. To bring state up costs about a full
-refresh; that only half of it is counted says that more changes like this one are expected, but not many.
+An unknown cost is assumed to be low, so that the mode is tried: one slow refresh teaches better, and never trying teaches
+nothing. The first refresh of a mode in a process includes start-up, so only a part of it counts. A mode that lost is tried
+again after a while: each time it is not chosen, its estimate shrinks a little. Catching up costs about a full refresh; only
+half of it counts because more changes like this one will probably follow, but not many.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ _COLD: Final = {"differential": 0.5, "full": 0.75}
 _CATCH_UP: Final = 0.5
 _WRONG: Final = 2.0
 _MATTERS: Final = 0.5
-"""Seconds by which an estimate must be off to be called wrong."""
+"""An estimate that is off by fewer seconds is not called wrong."""
 
 
 class Estimate(Stored):
-    """The seconds a refresh was thought to take in either mode; None where nothing is known."""
+    """The estimated seconds of a refresh in both modes; None if unknown."""
 
     differential: float
     full: float | None = None
 
     @property
     def prefers_full(self) -> bool:
-        """True if recomputing is clearly cheaper, and the other mode takes more than a moment."""
+        """True if recomputing is clearly cheaper and the other mode takes more than a moment."""
         return self.full is not None and self.differential > max(_CLEARLY * self.full, _MOMENT)
 
 
 class Change(Stored):
-    """What changed since the last refresh: which sources, and how many rows of them together."""
+    """What changed since the last refresh: which sources, and how many rows in all."""
 
     sources: tuple[str, ...]
     rows: int
@@ -63,7 +63,7 @@ class Change(Stored):
         return cls(sources=tuple(sorted(changed)), rows=sum(changed.values()))
 
     def is_like(self, other: Change) -> bool:
-        """Tell whether both are of the same sources and of about the same size."""
+        """Return whether both affect the same sources and have about the same size."""
         return self.sources == other.sources and self._size == other._size
 
     @property
@@ -72,21 +72,21 @@ class Change(Stored):
 
 
 class Measured(Stored):
-    """The seconds that a change took, or is thought to take."""
+    """The measured or estimated seconds of a change."""
 
     change: Change
     seconds: float
 
 
 class Costs(Stored):
-    """The last measured seconds of a full refresh, and of differential ones by what had changed.
+    """The last measured seconds of a full refresh, and of differential ones by kind of change.
 
     Attributes:
-        known: One for each kind of change, the latest last.
-        warm: The modes that this process has used already.
+        known: One entry for each kind of change, the latest last.
+        warm: The modes that this process has already used.
     """
 
-    # What another version learnt is advice, not state: it may be lost.
+    # Costs that another version recorded are advice, not state: they may be lost.
     model_config = ConfigDict(extra="ignore")
 
     full: float | None = None
@@ -94,7 +94,7 @@ class Costs(Stored):
     warm: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     def estimate(self, change: Change, *, is_behind: bool = False, options: Options = DEFAULT) -> Estimate:
-        """Foresee a refresh; ``is_behind`` says that there is state to be brought up first."""
+        """Estimate a refresh; with ``is_behind``, state tables must catch up first."""
         first = _CATCH_UP * (self.full or 0.0) if is_behind else 0.0
         return Estimate(differential=first + self._foreseen(change, options), full=self.full)
 
@@ -116,7 +116,7 @@ class Costs(Stored):
         return costs._with(change, self._counted("differential", seconds), options)._warmed("differential")
 
     def after_full(self, seconds: float, instead_of: Change | None = None, options: Options = DEFAULT) -> Costs:
-        """Learn from a full one; if it was chosen for its cost, differential comes nearer to its next try."""
+        """Learn from a full refresh; if it was chosen for its cost, the differential estimate shrinks."""
         costs = self
         if instead_of is not None:
             costs = self._with(instead_of, _FORGET["differential"] * self._foreseen(instead_of, options), options)
@@ -135,5 +135,5 @@ class Costs(Stored):
 
 
 def was_wrong(estimated: float, seconds: float) -> bool:
-    """Tell whether an estimate was off by more than a factor of two, and by enough to matter."""
+    """Return whether an estimate was off by more than a factor of two, and by enough to matter."""
     return abs(estimated - seconds) > _MATTERS and not 1 / _WRONG <= seconds / max(estimated, 1e-9) <= _WRONG

@@ -1,6 +1,6 @@
-"""What is stored about a stream table: its definition, and the record each of its commits carries.
+"""What is stored about a stream table: its definition, and the record in each of its commits.
 
-Both are JSON in the Delta log of the stream table itself, so the table is the whole truth about itself.
+Both are JSON in the Delta log of the stream table itself. Nothing is stored elsewhere.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ RefreshMode = Literal["differential", "full", "no_data"]
 
 DEFINITION_PROPERTY: Final = "trickle.definition"
 TABLE_PROPERTY: Final = "trickle.table"
-"""The id of the Delta table that the definition was made for: a clone has the property, but another id."""
+"""The id of the Delta table that the definition belongs to: a clone has the property, but a different id."""
 
 
 class SourceVersion(Stored):
     """A source as a refresh saw it.
 
     Attributes:
-        identity: The id that a recreated table does not share.
-        digest: Of the commit that made the version: a table put back from a backup and written on has the same id, and
-            under the same numbers other rows. None if the log no longer had it, and in records of before.
+        identity: The id of the table; a recreated table has a different one.
+        digest: The digest of the commit that made the version. A table that was restored from a backup and written to has
+            the same id, and other rows under the same version numbers. None if the log no longer had the commit, and in
+            old records.
     """
 
     version: int
@@ -35,7 +36,7 @@ class SourceVersion(Stored):
     digest: str | None = None
 
     def is_same(self, other: SourceVersion) -> bool:
-        """Tell whether both mean the same rows, as far as is known."""
+        """Return whether both stand for the same rows, as far as is known."""
         if (self.version, self.identity) != (other.version, other.identity):
             return False
         return self.digest is None or other.digest is None or self.digest == other.digest
@@ -46,7 +47,7 @@ class Definition(Stored):
 
     Attributes:
         query: The SQL text; None for a DataFrame.
-        plan: For a DataFrame, its plan in Spark's serial form (base64), bound to ``spark``.
+        plan: For a DataFrame, its serialised plan (base64), which only the version ``spark`` can read.
         settings: The session settings that change a query's meaning, as they were at creation.
         catalog: The current catalog at creation; names in the query resolve there.
         schema_name: The current schema at creation.
@@ -64,7 +65,7 @@ class Definition(Stored):
 
 
 def read_definition(table: str, text: str) -> Definition:
-    """Read what a table's property holds.
+    """Parse the definition in a table's property.
 
     Raises:
         StateError: ``BAD_DEFINITION``.
@@ -76,7 +77,7 @@ def read_definition(table: str, text: str) -> Definition:
 
 
 def bad_definition(table: str, what: str) -> StateError:
-    """Give the error for a definition that was not written by this version of Trickle."""
+    """Build the error for a definition that was not written by this version of Trickle."""
     message = f"the definition of stream table '{table}' (its property {DEFINITION_PROPERTY}) {what}."
     hint = (
         "Was it altered, or written by a later version? Set the property back, or drop the table and create it again."
@@ -85,12 +86,12 @@ def bad_definition(table: str, what: str) -> StateError:
 
 
 class RefreshRecord(Stored):
-    """What one commit of a stream table says of itself.
+    """The record in one commit of a stream table.
 
     Attributes:
         frontier: The version of each source, and of each state table, that the rows were computed from.
         without: The state tables that proved too big to keep.
-        costs: What earlier refreshes took, and this one up to its commit.
+        costs: What earlier refreshes cost, and this one up to its commit.
     """
 
     format: Literal[1] = 1

@@ -1,4 +1,4 @@
-"""Keys that a user declares of a table: what identifies its rows, and which rows of others they refer to."""
+"""Declared keys of a table: what identifies its rows, and which rows of other tables they refer to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final
 from trickle.model.stored import Stored
 
 KEYS_PROPERTY: Final = "trickle.keys"
-"""The property of a Delta table that holds what was declared of it."""
+"""The property of a Delta table that holds its declared keys."""
 
 
 class ForeignKey(Stored):
-    """Columns whose values, where none of them is NULL, are the primary key of a row of another table.
+    """Columns whose values, if none is NULL, are the primary key of a row of another table.
 
     Attributes:
         columns: The columns.
-        table: The other table's id, which it keeps when it is renamed.
-        name: What the other table was called, for messages.
+        table: The id of the other table, which survives renames.
+        name: The name of the other table, for messages.
     """
 
     columns: tuple[str, ...]
@@ -25,7 +25,7 @@ class ForeignKey(Stored):
 
 
 class TableKeys(Stored):
-    """What was declared of one table. Columns are named as the files name them, so that renaming one changes nothing."""
+    """The declared keys of one table. Columns have the names used in files, so that a rename changes nothing."""
 
     primary: tuple[str, ...] = ()
     foreign: tuple[ForeignKey, ...] = ()

@@ -10,25 +10,25 @@ from trickle.errors import DefinitionError
 _RESERVED_PREFIX: Final = "__trickle"
 _MAX_PARTS: Final = 3
 _NAME_BYTES: Final = 255
-"""What file systems take as the name of a folder."""
+"""The longest folder name that file systems accept."""
 
 _PART: Final = re.compile(r"`((?:[^`]|``)*)`|(\w+)")
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _IN_PATHS: Final = re.compile(r"[/\\\x00-\x1f\x7f]")
 _SESSION_NAME: Final = re.compile(r"\w+", re.ASCII)
-"""What Spark's own catalog takes."""
+"""The names that Spark's own catalog accepts."""
 
 STATE_TABLE_MARK: Final = "@"
-"""Names of state tables begin with it; no source's name does."""
+"""The names of state tables begin with it; no name of a source does."""
 
 
 def is_state_table(source: str) -> bool:
-    """Tell a state table's name from a source's."""
+    """Return whether a name is that of a state table, not of a source."""
     return source.startswith(STATE_TABLE_MARK)
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """Split a table name at its dots, backticks respected.
+    """Split a table name at its dots, except inside backticks.
 
     >>> split_name("shop.`daily sales`")
     ('shop', 'daily sales')
@@ -56,14 +56,14 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def _is_name(part: str) -> bool:
-    """Tell whether a part can be the name of a folder, and of nothing but a folder inside another."""
+    """Return whether a part can be the name of a folder, and cannot escape its parent folder."""
     if part in ("", ".", "..") or part != part.strip() or _IN_PATHS.search(part):
         return False
     return len(part.encode(errors="replace")) <= _NAME_BYTES
 
 
 def check_session_name(parts: tuple[str, ...]) -> None:
-    """Refuse a name that Spark's own catalog does not take.
+    """Refuse a name that Spark's own catalog does not accept.
 
     Raises:
         DefinitionError: ``BAD_NAME``.
@@ -75,7 +75,7 @@ def check_session_name(parts: tuple[str, ...]) -> None:
 
 
 def shown_part(part: str) -> str:
-    """Give a part of a name as SQL takes it: in backticks where it needs them.
+    """Return a part of a name as SQL: in backticks if it needs them.
 
     >>> shown_part("orders"), shown_part("123")
     ('orders', '`123`')
@@ -84,7 +84,7 @@ def shown_part(part: str) -> str:
 
 
 def sql_name(name: str) -> str:
-    """Give a qualified name with each part in backticks: it may be a reserved word.
+    """Return a qualified name with each part in backticks: it may be a reserved word.
 
     >>> sql_name("shop.order")
     '`shop`.`order`'
@@ -93,7 +93,7 @@ def sql_name(name: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """Give the last part of a qualified name."""
+    """Return the last part of a qualified name."""
     return name.rsplit(".", 1)[-1].strip("`")
 
 

@@ -1,7 +1,7 @@
-"""When two floating-point values count as one: they differ by no more than a part in a billion.
+"""When two floating-point values count as one: they differ by at most one part in a billion.
 
-A sum of doubles depends on the order in which they are added. Where a row with such a value is to be taken back and no
-stored row is equal to it, the nearest of those that are near and equal in everything else is taken; ``verify`` compares so.
+A sum of doubles depends on the order of addition. If a row with such a value must be deleted and no stored row equals it,
+the nearest row that is equal in all other columns is deleted. ``verify`` compares in the same way.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 RELATIVE: Final = 1e-9
 ABSOLUTE: Final = 1e-12
-"""Values that are no further apart than this are near whatever their size."""
+"""Values that differ by no more than this are near, whatever their size."""
 
 
 def is_near(a: Any, b: Any) -> bool:
-    """Tell whether two values are equal but for floating-point numbers in them, and those are near.
+    """Return whether two values are equal, except that floating-point numbers in them may differ a little.
 
     >>> is_near((1, 0.1 + 0.2), (1, 0.3)), is_near(1.0, 1.000001), is_near(float("nan"), float("nan"))
     (True, False, True)
@@ -31,7 +31,7 @@ def is_near(a: Any, b: Any) -> bool:
 
 
 def distance(a: Any, b: Any) -> float:
-    """Give how far two near values are apart: the sum over the floating-point numbers in them."""
+    """Return the distance of two near values: the sum over the floating-point numbers in them."""
     if isinstance(a, float) and isinstance(b, float):
         return 0.0 if a == b or math.isnan(a) else abs(a - b)
     if _is_sequence(a) and _is_sequence(b):

@@ -208,17 +208,17 @@ class Options:
         return min(2 * GIB, memory_bytes() // 16)
 
     def has(self, optimisation: str) -> bool:
-        """Tell whether an optimisation is on."""
+        """Return whether an optimisation is on."""
         return optimisation not in self.disable
 
 
 def limits() -> tuple[Any, ...]:
-    """Give the fields that are limits, in order."""
+    """Return the fields that are limits, in order."""
     return tuple(f for f in fields(Options) if "least" in f.metadata)
 
 
 def with_disabled(options: Any, names: Collection[str]) -> Options:
-    """Give options with more optimisations switched off.
+    """Return options with more optimisations switched off.
 
     Raises:
         DefinitionError: ``BAD_OPTION``, these are no options; ``UNKNOWN_OPTION``.
@@ -235,7 +235,7 @@ _CGROUPS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memor
 
 @cache
 def memory_bytes() -> int:
-    """Give the memory of the machine, or of the control group that bounds this process."""
+    """Return the memory of the machine, or of the control group that bounds this process."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in _CGROUPS:
         try:

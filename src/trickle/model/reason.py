@@ -1,4 +1,4 @@
-"""Why a refresh was not differential, or why a query cannot be: stable codes with words."""
+"""Why a refresh was not differential, or why a query cannot be maintained: stable codes with a sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A stable code, what was met, and what the user can do."""
+    """A stable code, what happened, and what the user can do."""
 
     code: str
     text: str

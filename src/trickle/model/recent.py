@@ -1,4 +1,4 @@
-"""Values of the keys asked for lately, up to some count; several threads may ask."""
+"""A bounded, thread-safe cache of recently used values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """A bounded memo: the value that was not asked for the longest goes first.
+    """A bounded cache that evicts the least recently used value.
 
     >>> squares = Recent[int, int](2)
     >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 1, 3)], sorted(squares.keys())
@@ -20,13 +20,13 @@ class Recent(Generic[K, V]):
     """
 
     def __init__(self, most: int) -> None:
-        """Know nothing yet, and never more than some values."""
+        """Start empty, and never hold more than ``most`` values."""
         self._most = most
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Give the value of a key, made if it is not known. Two threads may both make it; the first one is kept."""
+        """Return the value of a key; make it if it is missing. If two threads make it, the first one is kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -41,7 +41,7 @@ class Recent(Generic[K, V]):
             self._put(key, value)
 
     def known(self, key: K) -> V | None:
-        """Give the value of a key, None if it is not known."""
+        """Return the value of a key, None if it is missing."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -1,4 +1,4 @@
-"""What the verbs give back."""
+"""What the verbs return."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class RefreshReport:
 
     Attributes:
         table: The stream table.
-        mode: ``differential``, ``full`` or ``no_data`` (nothing was new).
-        reason: Why it was not differential; None if it was, or if nothing was new.
-        rows_inserted: Rows that came into the stream table.
-        rows_deleted: Rows that went.
+        mode: ``differential``, ``full`` or ``no_data`` (no source had a new version).
+        reason: Why the refresh was full; None if it was not.
+        rows_inserted: Rows inserted into the stream table.
+        rows_deleted: Rows deleted from it.
         frontier: The version of each source that the table now equals.
         version: The stream table's own version.
-        seconds: The whole time.
+        seconds: The total time.
         steps: The seconds of each step, in order.
-        changed: Netted changed rows read of each source, by a differential refresh.
-        estimate: The seconds foreseen for either mode, which ``auto`` chose by; None where there was nothing to choose.
+        changed: Change rows that a differential refresh read from each source.
+        estimate: The estimated seconds of both modes, by which ``auto`` chose; None if there was no choice.
     """
 
     table: str
@@ -48,13 +48,13 @@ class VerifyReport:
     """How a stream table compares with a recompute at the same source versions.
 
     Attributes:
-        ok: True if both are the same multiset of rows, and the keys declared of the sources hold.
+        ok: True if both are the same multiset of rows and the declared keys of the sources hold.
         rows: Rows in the stream table.
         missing: Rows of the query that the table lacks.
-        extra: Rows of the table that the query does not give.
-        missing_sample: The first five of the missing, as tuples.
-        extra_sample: The first five of the extra.
-        broken_keys: The declared keys of sources that do not hold, each with a value that shows it.
+        extra: Rows of the table that the query does not return.
+        missing_sample: The first five missing rows, as tuples.
+        extra_sample: The first five extra rows.
+        broken_keys: The declared keys of sources that do not hold, each with an example value.
     """
 
     table: str
@@ -73,7 +73,7 @@ class VerifyReport:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """Whether a query can be maintained by its changes, and every obstacle if not."""
+    """Whether a query can be maintained incrementally, and every obstacle if not."""
 
     differentiable: bool
     obstacles: tuple[Reason, ...]

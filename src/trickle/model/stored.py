@@ -1,4 +1,4 @@
-"""What is kept as JSON in a table's log."""
+"""The base of everything stored as JSON in a table's log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Stored(BaseModel):
-    """Frozen, and strict about what it reads."""
+    """A frozen model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -46,7 +46,7 @@ Database = Mapping[tuple[str, str], Bag]
 
 
 def evaluate(plan: Plan, database: Database, loops: Mapping[int, Bag] | None = None) -> Bag:
-    """Give a plan's rows."""
+    """Return a plan's rows."""
     return EVALUATORS[type(plan)](plan, database, loops or {})
 
 
@@ -156,7 +156,7 @@ def _aggregate(plan: Aggregate, database: Database, loops: Mapping[int, Bag]) ->
 
 
 def _window(plan: Window, database: Database, loops: Mapping[int, Bag]) -> Bag:
-    """Give ranks, and aggregates of whole partitions."""
+    """Return ranks, and aggregates of whole partitions."""
     partitions: dict[Row, list[Env]] = {}
     for env, count in _rows(plan.child, evaluate(plan.child, database, loops)):
         partitions.setdefault(tuple(value_of(p, env) for p in plan.partition), []).extend([env] * count)

@@ -41,7 +41,7 @@ AGGREGATES: Final[Mapping[str, Callable[[list[Any]], Any]]] = {
 
 
 def value_of(expr: Expr, env: Env) -> Any:
-    """Give the value of an expression over a row."""
+    """Return the value of an expression over a row."""
     match expr:
         case Col(column):
             return env[column.id]

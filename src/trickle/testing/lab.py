@@ -85,7 +85,7 @@ class Lab:
         return Refresh(self._jvm, prepared, target, self.mode, self.state_tables, self.options).run()
 
     def differences(self) -> tuple[list[Any], list[Any]]:
-        """Give the rows that are missing and the rows too many, against a recompute; both empty if all is well."""
+        """Return the rows that are missing and the rows too many, against a recompute; both empty if all is well."""
         prepared, target = self._defined()
         record = read_record(target.name, target.state())
         if record is None:

@@ -48,7 +48,7 @@ def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counte
 
 
 def _nearest(rows: Sequence[Row], wanted: Row) -> int | None:
-    """Give the place of the row that is nearest to one, None if none is near."""
+    """Return the place of the row that is nearest to one, None if none is near."""
     near = [place for place, row in enumerate(rows) if is_near(row, wanted)]
     return min(near, key=lambda place: distance(rows[place], wanted), default=None)
 
@@ -65,7 +65,7 @@ class MemorySource:
         *,
         driver_lane: bool = True,
     ) -> None:
-        """Start at version 0 with these rows (tuples in the schema's order); without the driver lane Spark nets changes."""
+        """Start at version 0 with these rows (tuples in the schema's order); without the driver Spark nets changes."""
         self.name = name
         self._driver_lane = driver_lane
         self.spark = spark
@@ -95,30 +95,30 @@ class MemorySource:
         return self.head()
 
     def head(self) -> int:
-        """Give the newest version."""
+        """Return the newest version."""
         return len(self._versions) - 1
 
     def identity(self, version: int) -> str:  # noqa: ARG002 - the table is never another
-        """Give the id that this object alone has."""
+        """Return the id that this object alone has."""
         return self._id
 
     def digest(self, version: int) -> str | None:  # noqa: ARG002 - a version is never another
-        """Give nothing: identity and version are enough."""
+        """Return nothing: identity and version are enough."""
         return None
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
-        """Give the columns at a version, by name."""
+        """Return the columns at a version, by name."""
         return {
             field.name: ColumnFact(field.name, field.dataType.json(), field.nullable, field.name)
             for field in self._schemas[version].fields
         }
 
     def keys(self, version: int) -> TableKeys:  # noqa: ARG002 - declared once, for all versions
-        """Give the keys declared of the table."""
+        """Return the keys declared of the table."""
         return self.declared
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
-        """Tell what the commits after ``since`` up to ``upto`` did."""
+        """Say what the commits after ``since`` up to ``upto`` did."""
         if not 0 <= since <= upto <= self.head():
             text = f"{self.name} is at version {self.head()}; the change from {since} to {upto} was asked for"
             return VersionRange(since, upto, broken=Reason(SOURCE_REWOUND, text))
@@ -134,11 +134,11 @@ class MemorySource:
         return VersionRange(since, upto, kind="mixed" if any(went for _, went in steps) else "append", rows=rows)
 
     def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a version range that is not broken."""
+        """Return the change over a version range that is not broken."""
         return local_frame(self.spark, *self._signed(versions, columns))
 
     def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
-        """Give the netted change over a version range that is not broken; None without the driver lane."""
+        """Return the netted change over a version range that is not broken; None without the driver."""
         if not self._driver_lane:
             return None
         rows, schema = self._signed(versions, columns)
@@ -168,7 +168,7 @@ class MemorySource:
         return None
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows at a version that have some keys; None without the driver lane."""
+        """Return the rows at a version that have some keys; None without the driver."""
         if not self._driver_lane:
             return None
         schema = self._schemas[version]
@@ -182,7 +182,7 @@ class MemorySource:
         return arrow_table(found, StructType([schema.fields[place] for place in places]))
 
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:
-        """Give the rows at a version with these columns alone, or all: whoever reads others has not asked for them."""
+        """Return the rows at a version with these columns alone, or all: whoever reads others has not asked for them."""
         frame = self._frames.get((version, *columns))
         if frame is None:
             schema = self._schemas[version]
@@ -211,15 +211,15 @@ class MemoryTarget:
         self.mirror: MemorySource | None = None
 
     def rows(self) -> list[Row]:
-        """Give the rows, in no order."""
+        """Return the rows, in no order."""
         return list(self._rows)
 
     def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is kept
-        """Give the rows as a DataFrame."""
+        """Return the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table:  # noqa: ARG002
-        """Give the rows as an Arrow table."""
+        """Return the rows as an Arrow table."""
         return arrow_table(self._rows, self.schema)
 
     def state(self) -> TargetState:
@@ -356,7 +356,7 @@ class MemoryStateTables:
         self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[MemoryTarget, MemorySource]:
-        """Give a state table, to write and to read; made empty if there is none."""
+        """Return a state table, to write and to read; made empty if there is none."""
         if name not in self._known:
             schema = nullable(like())
             target, source = MemoryTarget(self.spark, name, schema), MemorySource(self.spark, name, schema)
@@ -377,7 +377,7 @@ class MemoryStateTables:
 
 
 def nullable(frame: DataFrame) -> StructType:
-    """Give the columns of a DataFrame, all nullable: rows to come may have NULLs where these have none."""
+    """Return the columns of a DataFrame, all nullable: rows to come may have NULLs where these have none."""
     return StructType([StructField(f.name, f.dataType) for f in frame.schema.fields])
 
 

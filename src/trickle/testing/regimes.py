@@ -101,7 +101,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
 
 
 def regime(name: str) -> Options:
-    """Give a regime by its name.
+    """Return a regime by its name.
 
     Raises:
         DefinitionError: ``UNKNOWN_REGIME``.

@@ -80,7 +80,7 @@ def _change(rng: Random, table: Table) -> Change:
 
 
 def _where(rng: Random) -> str:
-    """Give a condition that both Spark and delta-rs read."""
+    """Return a condition that both Spark and delta-rs read."""
     number = rng.randrange(20)
     return rng.choices(
         (f"k = {number % 5}", "k IS NULL", f"id < {number // 3}", f"id = {number}", f"id > {number}", "true"),

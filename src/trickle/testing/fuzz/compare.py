@@ -13,7 +13,7 @@ ABSOLUTE = 1e-12
 
 
 def differences(found: Iterable[Sequence[Any]], expected: Iterable[Sequence[Any]]) -> tuple[list[Any], list[Any]]:
-    """Give the rows that are too many and those that are missing."""
+    """Return the rows that are too many and those that are missing."""
     has, wants = Counter(map(_frozen, found)), Counter(map(_frozen, expected))
     extra, missing = list((has - wants).elements()), list((wants - has).elements())
     for row in list(extra):

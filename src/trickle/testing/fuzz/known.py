@@ -19,5 +19,5 @@ KNOWN: Final[tuple[KnownFailure, ...]] = ()
 
 
 def known(kind: str, text: str) -> str | None:
-    """Tell why a failure happens, if that is known."""
+    """Say why a failure happens, if that is known."""
     return next((entry.why for entry in KNOWN if entry.kind in kind and entry.text in text), None)

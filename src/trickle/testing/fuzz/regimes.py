@@ -39,6 +39,6 @@ def read_regime(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def under(spark: SparkSession, text: str) -> Trickle:
-    """Give the engine under a regime."""
+    """Return the engine under a regime."""
     name, switches = read_regime(text)
     return Trickle(spark, options=REGIMES[name], disable=switches)

@@ -55,7 +55,7 @@ class View:
 
     @property
     def sql(self) -> str:
-        """Give the query's text."""
+        """Return the query's text."""
         return self.query if isinstance(self.query, str) else render(self.query)
 
     @property
@@ -83,7 +83,7 @@ class Failure:
 
     @property
     def view(self) -> View:
-        """Give the view that failed."""
+        """Return the view that failed."""
         return self.case.views[0]
 
 
@@ -185,7 +185,7 @@ class Database:
             self.show({change.table for change in round_})
 
     def show(self, names: Collection[str] | None = None) -> None:
-        """Give plain Spark the newest rows of each table, read once for all queries."""
+        """Show plain Spark the newest rows of each table, read once for all queries."""
         for table in self._tables:
             if names is None or table.name in names:
                 rows = self._read(table.name, by_spark=table.by_spark)
@@ -196,7 +196,7 @@ class Database:
         return _rows(self._plain.sql(sql).toArrow())
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """Give the rows of a stream table."""
+        """Return the rows of a stream table."""
         return self._read(name, by_spark=bool(DeltaTable(self.folder / name).protocol().reader_features))
 
     def _read(self, name: str, *, by_spark: bool) -> list[tuple[Any, ...]]:

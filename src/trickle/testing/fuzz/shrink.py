@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def shrink(failure: Failure, check: Check, seconds: float = 90.0) -> Failure:
-    """Give the smallest case found in a time that fails in the same way."""
+    """Return the smallest case found in a time that fails in the same way."""
     until = time.monotonic() + seconds
     tried: set[str] = {repr(failure.case)}
     best = failure
@@ -50,7 +50,7 @@ def shrink(failure: Failure, check: Check, seconds: float = 90.0) -> Failure:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Give smaller cases, the much smaller ones first."""
+    """Return smaller cases, the much smaller ones first."""
     yield from _fewer_tables(case)
     yield from _fewer_rounds(case)
     view = case.views[0]
@@ -143,7 +143,7 @@ def _without_column(change: Change, at: int) -> Change:
 
 
 def smaller_queries(query: Relation) -> Iterator[Relation]:
-    """Give simpler queries; some of them may not be valid."""
+    """Return simpler queries; some of them may not be valid."""
     for simpler in _simpler(query, is_top=True):
         assert isinstance(simpler, Relation)
         yield _tidy(simpler)
@@ -175,7 +175,7 @@ def _simpler_relation(part: Relation, *, is_top: bool) -> Iterator[Relation]:
 
 
 def _in_place_of(part: Relation, below: Relation) -> Relation:
-    """Give a relation with the columns of one, taken from another as far as types agree."""
+    """Return a relation with the columns of one, taken from another as far as types agree."""
     items = []
     for item in part.items:
         same = [c for c in below.columns if c.type == item.expr.type]
@@ -220,5 +220,5 @@ def _with_columns(part: Relation, wanted: set[str] | None) -> Relation:
 
 
 def _hollow(part: Part) -> Part:
-    """Give a stand-in for a relation in FROM, so that only what reads it is seen."""
+    """Return a stand-in for a relation in FROM, so that only what reads it is seen."""
     return Expr("", "hollow") if isinstance(part, Relation) else part

@@ -51,7 +51,7 @@ class Relation:
 
     @property
     def columns(self) -> tuple[Expr, ...]:
-        """Give its columns as expressions over it."""
+        """Return its columns as expressions over it."""
         return tuple(Expr(item.expr.type, item.name) for item in self.items)
 
 
@@ -72,7 +72,7 @@ def render(part: Part) -> str:
 
 
 def inner_parts(part: Part) -> tuple[Part, ...]:
-    """Give the parts just below, items included."""
+    """Return the parts just below, items included."""
     items = tuple(item.expr for item in part.items) if isinstance(part, Relation) else ()
     return (*items, *part.parts)
 
@@ -87,7 +87,7 @@ def with_inner(part: Part, inner: tuple[Part, ...]) -> Part:
 
 
 def walk(part: Part) -> Iterator[Part]:
-    """Give a part and all below it."""
+    """Return a part and all below it."""
     yield part
     for inner in inner_parts(part):
         yield from walk(inner)
@@ -99,15 +99,15 @@ def constructs(part: Part) -> frozenset[str]:
 
 
 def names_in(text: str) -> set[str]:
-    """Give the column names that a text mentions."""
+    """Return the column names that a text mentions."""
     return set(re.findall(r"\bc\d+\b", text))
 
 
 def null(type_: str) -> Expr:
-    """Give a NULL of a type."""
+    """Return a NULL of a type."""
     return Expr(type_, f"CAST(NULL AS {sql_type(type_)})")
 
 
 def sql_type(type_: str) -> str:
-    """Give the type's name in SQL."""
+    """Return the type's name in SQL."""
     return "double" if type_ == APPROX else type_

@@ -75,17 +75,17 @@ class Table:
 
     @property
     def by_spark(self) -> bool:
-        """Tell whether only Spark writes it; delta-rs is ten times as fast, but does not know every feature."""
+        """Return whether only Spark writes it; delta-rs is ten times as fast, but does not know every feature."""
         return self.deletion_vectors or self.mapped
 
     @property
     def schema(self) -> str:
-        """Give the columns as DDL."""
+        """Return the columns as DDL."""
         return ", ".join(f"`{name}` {type_}" for name, type_ in self.columns)
 
     @property
     def ddl(self) -> str:
-        """Give the statement that makes it."""
+        """Return the statement that makes it."""
         properties = ["'delta.checkpointInterval' = '5'"]
         if self.change_feed:
             properties.append("'delta.enableChangeDataFeed' = 'true'")

@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _run(suite: Suite, numbers: list[int]) -> tuple[set[int], list[str]]:
-    """Give the queries that failed, and the slow refreshes."""
+    """Return the queries that failed, and the slow refreshes."""
     failed: set[int] = set()
     slow: list[str] = []
     for round_ in range(ROUNDS + 1):

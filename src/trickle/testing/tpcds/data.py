@@ -234,7 +234,7 @@ class Rows:
         self._types = {(table, column): kind for table, column, kind in self.engine.execute(columns).fetchall()}
 
     def at(self, table: str, round_: int) -> str:
-        """Give a query: the rows of a table after a round, 0 for those at the start."""
+        """Return a query: the rows of a table after a round, 0 for those at the start."""
         states = f"substr({_life(table)}, {round_ + 1}, 1)"
         return _union(
             f"SELECT * FROM {table} WHERE {states} = 'x'",
@@ -242,7 +242,7 @@ class Rows:
         )
 
     def change(self, table: str, round_: int) -> str:
-        """Give a query: what a round does to a table, each row with ``insert``, ``update`` or ``delete`` in ``_op``."""
+        """Return a query: what a round does to a table, each row with ``insert``, ``update`` or ``delete`` in ``_op``."""
         step = f"substr({_life(table)}, {round_}, 2)"
         return _union(
             f"SELECT *, 'delete' AS _op FROM {table} WHERE {step} IN ('x.', 'y.')",
@@ -252,7 +252,7 @@ class Rows:
         )
 
     def _changed(self, table: str) -> str:
-        """Give a select list: the columns of a changed row."""
+        """Return a select list: the columns of a changed row."""
         values = (
             f"CAST({value} AS {self._types[table, column]}) AS {column}"
             for column, value in TABLES[table].changed.items()
@@ -265,7 +265,7 @@ class Rows:
 
 
 def _life(table: str) -> str:
-    """Give an expression: the life of a row."""
+    """Return an expression: the life of a row."""
     key, odds = ", ".join(TABLES[table].key), TABLES[table].odds
     drawn = f"hash('{table}', {key}) % 1000"
     lives = [f"WHEN {key} = {number} THEN '{life}'" for number, life in TABLES[table].lives.items()]
@@ -285,7 +285,7 @@ class Sources:
     location: Path
 
     def path(self, table: str) -> str:
-        """Give the folder of one Delta table."""
+        """Return the folder of one Delta table."""
         return str(self.location / table)
 
 

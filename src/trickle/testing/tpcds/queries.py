@@ -66,7 +66,7 @@ EDITS: Final[Mapping[int, Edits]] = MappingProxyType(
 
 @cache
 def queries() -> Mapping[int, str]:
-    """Give the text of each query by its number."""
+    """Return the text of each query by its number."""
     import duckdb
 
     engine = duckdb.connect()

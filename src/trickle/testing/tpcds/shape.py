@@ -6,13 +6,13 @@ from typing import Final
 
 
 def _one_of(words: str, number: str) -> str:
-    """Give an expression: one of the words that a text separates by bars, by number."""
+    """Return an expression: one of the words that a text separates by bars, by number."""
     listed = ", ".join(f"'{word}'" for word in words.split("|"))
     return f"[{listed}][(1 + ({number}) % {words.count('|') + 1})::INTEGER]"
 
 
 def _copies(table: str, key: str, name: str, count: int, **columns: str) -> tuple[str, ...]:
-    """Give statements: that many rows instead of a table's first, numbered by ``k`` from 1."""
+    """Return statements: that many rows instead of a table's first, numbered by ``k`` from 1."""
     values = ", ".join(f"{value} AS {column}" for column, value in columns.items())
     return (
         f"""CREATE OR REPLACE TABLE {table} AS

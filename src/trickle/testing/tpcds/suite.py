@@ -71,7 +71,7 @@ class Suite:
         self._show(round_)
 
     def _show(self, round_: int) -> None:
-        """Give plain Spark the rows of a round, in Parquet files: what it answers owes nothing to Delta tables."""
+        """Return plain Spark the rows of a round, in Parquet files: what it answers owes nothing to Delta tables."""
         import pyarrow.parquet as pq
 
         rows = self.sources.rows
@@ -93,7 +93,7 @@ class Suite:
         return self._outcome(number, report, time.perf_counter() - start)
 
     def name(self, number: int) -> str:
-        """Give the name of the stream table of a query."""
+        """Return the name of the stream table of a query."""
         return f"ds{number:02d}"
 
     def _outcome(self, number: int, report: RefreshReport | None, seconds: float) -> Outcome:

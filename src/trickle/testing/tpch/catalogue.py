@@ -170,7 +170,7 @@ def _nations(draw: Draw) -> tuple[str, ...]:
 
 
 def _templates_of_new_parts(draw: Draw) -> str:
-    """Give a query: the parts that new parts and their offers are copied from."""
+    """Return a query: the parts that new parts and their offers are copied from."""
     sold = "p_partkey IN (SELECT ps_partkey FROM partsupp)"
     return draw.sample("part", _new(draw, "part"), "insert part", where=sold)
 

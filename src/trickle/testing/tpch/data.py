@@ -63,7 +63,7 @@ class Sources:
     scale: float
 
     def path(self, table: str) -> str:
-        """Give the folder of one Delta table."""
+        """Return the folder of one Delta table."""
         return str(self.location / table)
 
 
@@ -75,7 +75,7 @@ def declare(stream_tables: Trickle, *, check: bool = True) -> None:
 
 
 def generate(scale: float) -> Path:
-    """Give the folder with ``<table>.parquet`` files of a scale, made at the first call.
+    """Return the folder with ``<table>.parquet`` files of a scale, made at the first call.
 
     Folders are kept under ``TRICKLE_TPCH_CACHE``, by default ``~/.cache/trickle/tpch``.
     """

@@ -60,7 +60,7 @@ class Draw:
     extents: Mapping[str, Extent]
 
     def number(self, purpose: str, *columns: str) -> str:
-        """Give an expression: a random number below ``PRIME`` for these columns."""
+        """Return an expression: a random number below ``PRIME`` for these columns."""
         choose = random.Random(f"{self.mutation.seed} {self.cycle} {purpose}")
         value = str(choose.randrange(PRIME))
         for column in columns:
@@ -68,15 +68,15 @@ class Draw:
         return value
 
     def below(self, limit: int, purpose: str, *columns: str) -> str:
-        """Give an expression: a random number from 0 to ``limit - 1``."""
+        """Return an expression: a random number from 0 to ``limit - 1``."""
         return f"({self.number(purpose, *columns)}) % {limit}"
 
     def one_of(self, words: str, purpose: str, *columns: str) -> str:
-        """Give an expression: one of the words in a text that separates them by commas."""
+        """Return an expression: one of the words in a text that separates them by commas."""
         return f"split_part('{words}', ',', 1 + {self.below(words.count(',') + 1, purpose, *columns)})"
 
     def sample(self, table: str, rows: int, purpose: str, *, where: str = "true") -> str:
-        """Give a query: that many rows of a table in a drawn order, numbered from 1 in ``rank``."""
+        """Return a query: that many rows of a table in a drawn order, numbered from 1 in ``rank``."""
         keys = TABLES[table]
         order = ", ".join((self.number(purpose, *keys), *keys))
         return (
@@ -85,11 +85,11 @@ class Draw:
         )
 
     def rows(self, table: str, *, share: float = 1.0, least: int = 1) -> int:
-        """Give how many rows of a table make the rate, or a share of it."""
+        """Return how many rows of a table make the rate, or a share of it."""
         return max(least, round(self.extents[table].rows * self.mutation.rate * share))
 
     def highest(self, table: str) -> int:
-        """Give the highest key of a table."""
+        """Return the highest key of a table."""
         return self.extents[table].highest
 
     def _pool(self, table: str) -> str:
@@ -119,7 +119,7 @@ class Reader:
         return rows.cast(pa.schema(plain))
 
     def extents(self) -> Mapping[str, Extent]:
-        """Give the extent of every table."""
+        """Return the extent of every table."""
         return {
             table: Extent(
                 **self.query(f"SELECT count(*) AS rows, max({keys[0]}) AS highest FROM {table}").to_pylist()[0]

@@ -23,7 +23,7 @@ class Change:
 
     Attributes:
         table: The table.
-        query: Gives the rows. ``_op`` says ``insert``, ``update`` or ``delete``. Inserts need all columns, updates the
+        query: Returns the rows. ``_op`` says ``insert``, ``update`` or ``delete``. Inserts need all columns, updates the
             key and the columns that change, deletes the key.
         on: Columns that find the row, if not the primary key.
     """
@@ -38,7 +38,7 @@ class Change:
         return self.on or TABLES[self.table]
 
     def condition(self, rows: pa.Table) -> str:
-        """Give the condition that finds the rows of change in the table, with literal bounds that skip files."""
+        """Return the condition that finds the rows of change in the table, with literal bounds that skip files."""
         import pyarrow.compute as pc
 
         first = self.keys[0]

@@ -20,7 +20,7 @@ QUERIES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def sources_of(name: str) -> frozenset[str]:
-    """Give the tables a query reads.
+    """Return the tables a query reads.
 
     >>> sorted(sources_of("q13"))
     ['customer', 'orders']
