@@ -1,4 +1,4 @@
-"""What is stored of an aggregate so that changes can be added to it or merged into it."""
+"""The stored state of an aggregate, to which changes are added or into which they are merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Term:
     sum                 the sum of a value, or without one the number of rows
     least, greatest     of the values, NULL if there are none
     double              a sum of floating-point numbers; ``bound`` is the column of the magnitudes in it
-    magnitude           the magnitudes of all that was added or taken away since the group was computed from its rows
+    magnitude           the magnitudes of everything added or subtracted since the group was computed from its rows
     """
 
     column: Column
@@ -30,7 +30,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class AggregateState:
-    """An aggregate as a state that changes are added to: sums over its input, say, and its outputs computed from them.
+    """An aggregate as a state: for instance sums over its input, from which its outputs are computed.
 
     Attributes:
         keys: The state's key columns, each with the group key it holds.
@@ -51,5 +51,5 @@ class AggregateState:
 
     @property
     def is_additive(self) -> bool:
-        """True if every change can be added without a look at the rows: all terms are exact sums."""
+        """True if changes can be added without reading rows: all terms are exact sums."""
         return all(t.kind == "sum" for t in self.terms)

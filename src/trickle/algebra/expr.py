@@ -33,13 +33,13 @@ class Column:
         return f"{self.name}#{self.id}" if self.id >= 0 else f"{self.name}~{-self.id}"
 
 
-# The signed number of copies that a row of a change stands for. Every change plan has it as its last column, and no
-# two changes ever meet in a join, so one id serves them all.
+# The signed number of copies of a change row. It is the last column of every change plan. Two changes are never joined, so
+# one id serves them all.
 WEIGHT: Final = Column(-1, "__weight", "bigint")
 
 
 def new_column(name: str, type_: str = "", *, orderable: bool = True, handle: Any = None) -> Column:
-    """Make a column of the engine's own; negative ids never meet Catalyst's."""
+    """Make an internal column; its negative id never collides with Catalyst's."""
     return Column(-next(_ids), name, type_, orderable, handle)
 
 
@@ -141,7 +141,7 @@ class Output:
 
     @property
     def is_passthrough(self) -> bool:
-        """True if the column is handed on as it is, under its own id."""
+        """True if the column is passed on as it is, under its own id."""
         return isinstance(self.expr, Col) and self.expr.column.id == self.column.id
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class Output:
 
 
 def passthrough(columns: tuple[Column, ...]) -> tuple[Output, ...]:
-    """Hand on columns as they are."""
+    """Pass columns on as they are."""
     return tuple(Output(c, Col(c)) for c in columns)
 
 

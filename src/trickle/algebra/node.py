@@ -1,4 +1,4 @@
-"""What a node of a plan tells by its fields: its inputs and its expressions.
+"""What the fields of a node say about it: its inputs and its expressions.
 
 A field declared as ``Plan`` or ``tuple[Plan, ...]`` is an input, one that holds expressions is evaluated over the inputs.
 So walking, rebuilding and checking need no list of the kinds of node.
@@ -14,11 +14,11 @@ from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, KeyPair,
 
 _EXPRS: Final = (Opaque, Col, Lit, Call, Cast)
 ASIDE: Final[Mapping[str, bool]] = {"aside": True}
-"""Marks a field that holds a plan which is not an input: it is run by itself."""
+"""Marks a field with a plan that is not an input: it runs by itself."""
 
 
 class Plan:
-    """A node: ``columns`` it gives, ``inputs`` it reads.
+    """A node, with the ``columns`` of its result and the ``inputs`` it reads.
 
     Attributes:
         by_position: True if it reads its inputs' columns by position, so that none of them may be left out.
@@ -71,12 +71,12 @@ class Plan:
         return bool(columns) and columns[-1] == WEIGHT
 
     def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
-        """Tell whether there are no rows, given of each input whether it has none."""
+        """Return whether the result has no rows, given whether each input has none."""
         return all(empty)
 
 
 class OneInput(Plan):
-    """A node over one other, its ``child``, whose columns it hands on unless it says otherwise."""
+    """A node over one ``child``, with the child's columns unless it says otherwise."""
 
     __slots__ = ()
     child: Plan
@@ -104,7 +104,7 @@ _SHAPES: Final[dict[type[Plan], Shape]] = {}
 
 
 def shape_of(kind: type[Plan]) -> Shape:
-    """Give the shape of a kind of node, by the declared types of its fields; it is found out once."""
+    """Return the shape of a kind of node, by the declared types of its fields; computed once."""
     known = _SHAPES.get(kind)
     if known is None:
         known = _SHAPES[kind] = _find_shape(kind)
@@ -151,7 +151,7 @@ def _exprs_in(value: object) -> Iterator[Expr]:
 
 
 def demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
-    """Refuse to build a node whose expressions read columns that no input gives."""
+    """Refuse to build a node whose expressions read columns that no input has."""
     have = frozenset[int]().union(*(p.ids for p in inputs))
     for expr in exprs:
         if not expr.refs <= have:

@@ -1,4 +1,4 @@
-"""The plan language: what a query is after Spark's optimiser, in a score of kinds of node.
+"""The plan language: a query after Spark's optimiser, in about twenty kinds of node.
 
 Nodes are immutable and know their columns. A node is checked when it is built: an expression may only read columns of
 the node's inputs. Fields that hold plans are the inputs, see ``trickle.algebra.node``. A *change plan* is an ordinary plan
@@ -145,7 +145,7 @@ class InnerJoin(Join):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OuterJoin(Join):
-    """Pairs, and rows of the kept side or sides that found no partner, padded with NULLs."""
+    """Pairs, and rows of the preserved side or sides without a match, padded with NULLs."""
 
     kind: Literal["left", "right", "full"] = "left"
 
@@ -157,7 +157,7 @@ class OuterJoin(Join):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SemiJoin(Join):
-    """Left rows with a partner (semi), without (anti), or all with a flag that tells (existence)."""
+    """Left rows with a match (semi), without one (anti), or all with a flag (existence)."""
 
     kind: Literal["semi", "anti", "existence"] = "semi"
     flag: Column | None = None
@@ -171,7 +171,7 @@ class SemiJoin(Join):
         return (*left[:-1], self.flag, WEIGHT) if self.left.is_change else (*left, self.flag)
 
     def has_no_rows_over(self, empty: Sequence[bool]) -> bool:
-        """Left rows may need no partner."""
+        """Left rows may need no match."""
         left, right = empty
         return left or (self.kind == "semi" and right)
 
@@ -218,7 +218,7 @@ class Window(OneInput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowWise(OneInput):
-    """An operator that makes rows of each row by itself: a generator (explode, UDTF) or the evaluation of UDFs."""
+    """An operator that makes rows from each row alone: a generator (explode, UDTF) or the evaluation of UDFs."""
 
     made: tuple[Column, ...]
     child: Plan
@@ -240,7 +240,7 @@ class RowWise(OneInput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMap(Plan):
-    """What a function makes of each group of rows by itself; of several inputs, of the groups that have the same key.
+    """The result of a function over each group of rows; with several inputs, over the groups with the same key.
 
     ``keys`` holds the key of each input, ``handle`` what makes rows of the inputs once they are in groups.
     """
@@ -260,7 +260,7 @@ class GroupMap(Plan):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What the function makes."""
+        """The function's result."""
         return self.made
 
 
@@ -274,7 +274,7 @@ class Expand(OneInput):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What each projection gives."""
+        """The columns of each projection."""
         return self.made
 
 
@@ -287,7 +287,7 @@ class Repeat(OneInput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union(Plan):
-    """All rows of all children, by position (UNION ALL). Of changes: their sum."""
+    """All rows of all children, by position (UNION ALL); for changes, their sum."""
 
     by_position: ClassVar[bool] = True
 
@@ -318,7 +318,7 @@ class TopK(OneInput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop(Plan):
-    """A recursive CTE: the anchor's rows, and ``step`` applied to the rows of the last round until none come."""
+    """A recursive CTE: the anchor's rows, and ``step`` applied to the rows of the last round until it yields none."""
 
     by_position: ClassVar[bool] = True
 
@@ -350,7 +350,7 @@ class LoopRef(Plan):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Iterate(Plan):
-    """The sum of a seed and of what ``step`` makes of it, again and again until nothing comes: a change of a loop.
+    """The change of a loop: a seed, and ``step`` applied to it again and again until it yields nothing.
 
     Computed once, like a shared result. ``step`` reads the last round's rows through ``LoopRef … change``.
     """

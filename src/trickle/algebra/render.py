@@ -33,7 +33,7 @@ from trickle.algebra.plan import (
 
 
 def render(plan: Plan, note: Callable[[Plan], str] = lambda _: "", indent: int = 0) -> str:
-    """Give a plan as a tree, one node a line, each with a note if there is one. A shared result is spelt out once."""
+    """Return a plan as a tree, one node per line, each with its note if it has one. A shared result is written once."""
     seen: set[str] = set()
     lines: list[str] = []
 
@@ -55,13 +55,13 @@ def render(plan: Plan, note: Callable[[Plan], str] = lambda _: "", indent: int =
 
 
 def describe(node: Plan) -> str:
-    """Give one node as one line."""
+    """Return one node as one line."""
     in_words = WORDS.get(type(node))
     return _by_fields(node) if in_words is None else in_words(node)
 
 
 def _by_fields(node: Plan) -> str:
-    """Give a node's name, and what its fields hold besides its inputs.
+    """Return a node's name, and its fields other than inputs.
 
     >>> from trickle.algebra.plan import Empty, TopK
     >>> _by_fields(TopK((), 3, 0, Empty(())))

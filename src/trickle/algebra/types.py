@@ -1,4 +1,4 @@
-"""Types by their names: of a column, where it can be told from the plan, and what a decimal's name says."""
+"""Types by name: the type of a column, if the plan determines it, and the digits of a decimal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from trickle.algebra.plan import Aggregate, LoopRef, Plan, Project, Scan, Union
 
 
 def type_of(plan: Plan, column: Column) -> str:
-    """Give the type of a plan's column; a column of the engine's own has that of what it holds. Empty if unknown."""
+    """Return the type of a plan's column; an internal column has the type of its value. Empty if unknown."""
     if column.type:
         return column.type
     match plan:
@@ -24,7 +24,7 @@ def type_of(plan: Plan, column: Column) -> str:
 
 
 def decimal_digits(type_: str) -> tuple[int, int] | None:
-    """Give precision and scale of a decimal type, None for any other.
+    """Return precision and scale of a decimal type, None for any other.
 
     >>> decimal_digits("decimal(15,2)")
     (15, 2)

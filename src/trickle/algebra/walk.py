@@ -12,7 +12,7 @@ from trickle.algebra.plan import Scan
 
 
 def rebuild(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
-    """Give the node over other inputs; the node itself if they are the same."""
+    """Return the node over other inputs; the node itself if they are the same."""
     if all(a is b for a, b in zip(plan.inputs, inputs, strict=True)):
         return plan
     left = iter(inputs)
@@ -33,7 +33,7 @@ def transform(plan: Plan, rule: Callable[[Plan], Plan], memo: dict[int, Plan] | 
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
-    """Give every node once, inputs before their readers."""
+    """Return every node once, inputs before their readers."""
     seen: set[int] = set()
 
     def visit(node: Plan) -> Iterator[Plan]:
@@ -53,6 +53,6 @@ def sources(plan: Plan) -> frozenset[str]:
 
 
 def often_read(plan: Plan) -> frozenset[int]:
-    """Give the identities of the nodes that several others read."""
+    """Return the identities of the nodes that several others read."""
     readers = Counter(id(child) for node in walk(plan) for child in node.inputs if not isinstance(child, Scan))
     return frozenset(node for node, count in readers.items() if count > 1)

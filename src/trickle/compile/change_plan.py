@@ -1,4 +1,4 @@
-"""What a refresh computes, in one of three shapes, by how the table takes it in."""
+"""What a refresh computes: one of three kinds of change plan, by how the result is applied."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class AddToState:
     """Add to the stored state of an additive aggregate.
 
     Attributes:
-        state: What the state consists of.
-        change: What is added, one row for each touched group.
+        state: The columns of the state.
+        change: What to add, one row for each touched group.
     """
 
     state: AggregateState
@@ -29,10 +29,10 @@ class ReplaceKeys:
     """Replace the stored rows of touched keys.
 
     Attributes:
-        keys: The output columns that hold the key; none for a result of one row.
+        keys: The output columns of the key; none for a single-row result.
         touched: The touched keys, in the order of ``keys``.
         rows: The new rows of those keys.
-        broken: Rows that tell that the stored ones are not what they should be.
+        broken: Rows that show that the stored rows are wrong.
     """
 
     keys: tuple[Column, ...]
@@ -43,11 +43,11 @@ class ReplaceKeys:
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """The same change computed from less.
+    """A cheaper way to compute the same change.
 
     Attributes:
         change: The change.
-        unless: Rows that forbid it.
+        unless: The shortcut is invalid if this plan has rows.
     """
 
     change: Plan
@@ -56,11 +56,11 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class ApplyBag:
-    """Add and take away whole rows.
+    """Insert and delete whole rows.
 
     Attributes:
         change: The netted change.
-        shortcut: A cheaper way to it, for most changes.
+        shortcut: A cheaper way to compute it, for most changes.
     """
 
     change: Plan

@@ -1,4 +1,4 @@
-"""Lets each scan read only the columns the query uses.
+"""Makes each scan read only the columns that the query uses.
 
 ``Scan orders(12 columns) -> Scan orders(3 columns)``: fewer bytes read, and an update of an unused column cancels out.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def narrow_scans(plan: Plan) -> Plan:
-    """Drop the columns of scans and projections that nothing reads; one is always kept, to count rows by."""
+    """Drop the columns of scans and projections that nothing reads; keep at least one, to count rows."""
     used = _used(plan)
     done: dict[int, Plan] = {}
 
@@ -35,7 +35,7 @@ def narrow_scans(plan: Plan) -> Plan:
 
 
 def _used(plan: Plan) -> frozenset[int]:
-    """Name the columns that are read for the result, directly or by what is made of them."""
+    """List the columns that the result depends on."""
     nodes = list(walk(plan))
     by_position = (p.ids for node in nodes if node.by_position for p in node.inputs)
     by_name = (node.reads for node in nodes if not isinstance(node, Project))

@@ -1,8 +1,8 @@
 """Orders the inner joins of a change plan so that they start from the change.
 
-``(A join B) join change(C) -> (change(C) join B) join A``: each step meets a whole table with the small result so far, which is
-broadcast, and no two whole tables meet. Joins through projections that only hand columns on are seen as one. Of several
-tables that could follow, the one with the fewest partners for each row does, by what their logs tell of rows and values.
+``(A join B) join change(C) -> (change(C) join B) join A``: each step joins a whole table with the small result so far, and two
+whole tables never meet. Joins through projections that only pass columns on count as one tree. If several tables could come
+next, the one with the smallest fan-out does, according to the row counts and value ranges in the logs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def has_few_rows(plan: Plan) -> bool:
-    """Tell whether a plan's rows are few because they come from a change or are restricted to its keys."""
+    """Return whether a plan's rows are few because they come from a change or are restricted to its keys."""
     known = FEW_ROWS.get(type(plan))
     return plan.is_change if known is None else known(plan)
 
@@ -78,20 +78,20 @@ FEW_ROWS: Final[Mapping[type[Plan], Callable[..., bool]]] = {
     InnerJoin: _few_pairs,
     SemiJoin: _few_with_partner,
 }
-"""Tells of a node whether its rows are few; any other has few rows if it is a change."""
+"""Whether a kind of node has few rows; any other kind has few rows if it is a change."""
 
 
 FanOut = Callable[[str, str], float]
-"""Gives how many rows of a source have one value of a column, on average."""
+"""The average number of rows of a source with the same value in a column."""
 
 
 def unit_fan_out(_source: str, _column: str) -> float:
-    """Know nothing: one row has each value."""
+    """Assume one row per value, if nothing is known."""
     return 1.0
 
 
 def magnitude(count: float) -> int:
-    """Give the size of a count; counts of one size differ by less than a factor of four.
+    """Return the size of a count; counts of one size differ by less than a factor of four.
 
     >>> [magnitude(count) for count in (0.5, 1, 3.9, 4, 1_000_000)]
     [0, 0, 0, 1, 9]
@@ -100,7 +100,7 @@ def magnitude(count: float) -> int:
 
 
 def order_joins(plan: Plan, fan_out: FanOut = unit_fan_out) -> Plan:
-    """Reorder every tree of inner joins that has a small leaf; a tree is seen whole before its parts are."""
+    """Reorder every tree of inner joins that has a small leaf, whole trees before their parts."""
     memo: dict[int, Plan] = {}
 
     def visit(node: Plan) -> Plan:
@@ -157,14 +157,14 @@ def _reordered(join: InnerJoin, visit: Callable[[Plan], Plan], fan_out: FanOut) 
         following = min(small or connected or waiting, key=lambda w: _expected(done, w, tree.keys, fan_out))
         waiting.remove(following)
         done = _joined(done, following, tree)
-    # What is left are equalities with a side that needs several leaves.
+    # The remaining equalities have a side that needs several leaves.
     for key in tree.keys:
         done = Filter(Call("<=>" if key.null_safe else "=", (key.left, key.right)), done)
     return Project(passthrough(join.columns), done)
 
 
 def _expected(left: Plan, right: Plan, keys: list[KeyPair], fan_out: FanOut) -> float:
-    """Give how many partners a row may find on the right, by its most selective key."""
+    """Return the fan-out of a row to the right, by its most selective key."""
     read = {c.id: (p.source, c.name) for p in walk(right) if isinstance(p, Scan) for c in p.base}
     turned = [k.right for key in keys if (k := _oriented(key, left, right)) is not None]
     return min((fan_out(*read[e.column.id]) for e in turned if isinstance(e, Col) and e.column.id in read), default=1.0)
@@ -183,7 +183,7 @@ def _oriented(key: KeyPair, left: Plan, right: Plan) -> KeyPair | None:
 
 
 def _joined(left: Plan, right: Plan, tree: _Tree) -> InnerJoin:
-    """Join two plans on all conditions that they can now decide."""
+    """Join two plans on all conditions that refer only to them."""
     now = [(k, turned) for k in tree.keys if (turned := _oriented(k, left, right)) is not None]
     tree.keys = [k for k in tree.keys if all(k is not used for used, _ in now)]
     have = left.ids | right.ids

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Pass = Callable[[Plan], Plan]
 
-# Rewrites of the plan itself, in order. Each can be switched off by name and then costs time, never exactness.
+# Rewrites of the plan itself, in order. Each can be switched off by name, which costs time but never exactness.
 PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 
 # Rewrites of a change plan, in order; these too can be switched off.
@@ -43,7 +43,7 @@ class Keyed:
     """The plan's rows are unique by some of its columns, which are the group keys of its top aggregate.
 
     Attributes:
-        keys: The output columns that hold the key, in the order of the aggregate's keys; empty for a single-row result.
+        keys: The output columns of the key, in the order of the aggregate's keys; empty for a single-row result.
         aggregate: The top aggregate.
     """
 
@@ -56,10 +56,10 @@ class Program:
     """A plan ready to be refreshed.
 
     Attributes:
-        plan: What the table holds, over sources and state tables.
-        state_table: What this is the program of, if it is a state table's.
+        plan: The plan of the table, over sources and state tables.
+        state_table: The state table that this is the program of, if any.
         state_tables: The programs of the state tables it reads, each after those that it reads itself.
-        whole: What the table holds, over sources alone.
+        whole: The plan of the table, over sources alone.
         plans_kept: How many change plans are kept.
     """
 
@@ -73,18 +73,18 @@ class Program:
     _derived: Recent[frozenset[str], _Derived] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with no change plan."""
+        """Start without change plans."""
         self._derived = Recent(self.plans_kept)
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:
-        """The columns read of each source and state table; a source read twice counts both."""
+        """The columns read from each source and state table; those of a source that is read twice together."""
         return columns_read(self.plan)
 
     def derive(self, changed: frozenset[str], fan_out: FanOut = unit_fan_out) -> ChangePlan:
-        """Give the change plan for a set of changed sources.
+        """Return the change plan for a set of changed sources.
 
-        It is derived once, and again when the ``fan_out`` that its order of joins stands on is another by a factor of four.
+        It is derived once, and again when a ``fan_out`` that decided its join order changed by a factor of four.
         """
         known = self._derived.known(changed)
         if known is not None and all(magnitude(fan_out(*asked)) == size for asked, size in known.asked.items()):
@@ -103,7 +103,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class _Derived:
-    """A change plan, and the size of each fan-out that was asked for to derive it."""
+    """A change plan, and the size of each fan-out that its derivation used."""
 
     plan: ChangePlan
     asked: Mapping[tuple[str, str], int]
@@ -163,7 +163,7 @@ class _Derivation:
 
 
 def columns_read(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Name the columns that a plan reads of each source."""
+    """List the columns that a plan reads from each source."""
     found: dict[str, dict[str, None]] = {}
     for node in walk(plan):
         if isinstance(node, Scan):
@@ -179,7 +179,7 @@ def compile_plan(
     *,
     keeps_state: bool = True,
 ) -> Program:
-    """Run the passes, cut the plan into state tables and choose how changes are applied.
+    """Run the passes, split off state tables and choose how changes are applied.
 
     Args:
         plan: The lifted plan.
@@ -213,13 +213,13 @@ def compile_plan(
 def _program(plan: Plan, disable: frozenset[str], state_table: StateTable | None = None) -> Program:
     is_state = state_table is not None and state_table.state is not None  # a merge gives rows by key
     keyed = find_result_key(plan)
-    # What may come out otherwise in its last digits is found by its key, not by its values.
+    # A row whose last digits may differ is found by its key, not by its values.
     by_key = "replace_keys" not in disable or is_state or (keyed is not None and keyed.aggregate.inexact)
     return Program(plan, disable, keyed if by_key else None, state_table)
 
 
 def find_result_key(plan: Plan) -> Keyed | None:
-    """Find a top aggregate whose keys are all visible in the result; projections and HAVING may stand above it."""
+    """Find a top aggregate whose keys are all in the result; projections and HAVING may stand above it."""
     above: list[Project] = []
     node = plan
     while isinstance(node, Project | Filter):
@@ -242,9 +242,9 @@ def find_result_key(plan: Plan) -> Keyed | None:
 
 
 def needs_all_rows(plan: Plan) -> bool:
-    """Tell whether a result hangs on all its input at once: a top-k, or a window without PARTITION BY, on top.
+    """Return whether a result depends on its whole input: a top-k, or a window without PARTITION BY, on top.
 
-    Such a result is computed anew and compared with what is stored, which saves computing the old one.
+    Such a result is recomputed and compared with the stored rows, so that the old one need not be computed.
     """
     while isinstance(plan, Project | Filter):
         plan = plan.child

@@ -1,7 +1,7 @@
 """Removes the terms of a change plan that are known to be empty.
 
 A join with an empty side -> nothing; a union of one term -> the term; an anti join against nothing -> its left side.
-Each kind of node tells by ``has_no_rows_over`` what it is over nothing: an aggregate without keys has one row.
+``has_no_rows_over`` of each kind of node says what it is over an empty input: an aggregate without keys has one row.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _union(node: Union) -> Plan:
 
 
 def _without_partners(node: SemiJoin) -> Plan:
-    """Give the left rows of an anti or existence join: none has a partner."""
+    """Return the left rows of an anti or existence join: none has a match."""
     if node.flag is None:
         return node.left
     flagged = (Output(c, Lit(value=False)) if c == node.flag else passthrough((c,))[0] for c in node.columns)

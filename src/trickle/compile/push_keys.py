@@ -1,8 +1,8 @@
 """Moves restrictions to a set of keys down to the scans.
 
 ``(A join B) with key in K -> (A with key in K) join (B with key in K)``: a touched group then costs the rows of its keys, not
-a join of whole tables. A restriction goes through an operator if its keys' values do: filters, projections that hand the
-columns on, both sides of an equality, group keys, partition keys.
+a join of whole tables. A restriction passes through an operator if the values of its keys do: filters, projections that pass
+the columns on, both sides of an equality, group keys, partition keys.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Restriction:
     keys: Plan
 
     def over(self, exprs: tuple[Expr, ...], null_safe: tuple[bool, ...] | None = None) -> Restriction:
-        """Restrict other expressions to the same keys, under columns of their own."""
+        """Restrict other expressions to the same keys, under fresh columns."""
         fresh = tuple(Output(new_column(c.name), Col(c)) for c in self.keys.columns)
         by_id = {o.expr.column.id: o.column for o in fresh if isinstance(o.expr, Col)}
         safe = null_safe or tuple(p.null_safe for p in self.pairs)
@@ -56,7 +56,7 @@ class Restriction:
 
 
 def is_restriction(plan: Plan) -> bool:
-    """Tell whether a semi join only keeps the rows of a small set of keys."""
+    """Return whether a semi join only keeps the rows of a small set of keys."""
     return (
         isinstance(plan, SemiJoin)
         and plan.kind == "semi"
@@ -68,7 +68,7 @@ def is_restriction(plan: Plan) -> bool:
 
 
 def push_keys(plan: Plan) -> Plan:
-    """Push every restriction as far down as it goes."""
+    """Push every restriction down as far as possible."""
 
     def rule(node: Plan) -> Plan:
         if isinstance(node, SemiJoin) and is_restriction(node):
@@ -114,7 +114,7 @@ def _over(by: Restriction, exprs: tuple[Expr | None, ...]) -> Restriction:
 
 
 def _before_project(expr: Expr, project: Project) -> Expr | None:
-    """Give the expression as the project's input has it, None if it is computed here."""
+    """Return the expression over the project's input, None if the project computes it."""
     if isinstance(expr, Col):
         return next((o.expr for o in project.outputs if o.column == expr.column), None)
     handed_on = frozenset(o.column.id for o in project.outputs if o.is_passthrough)
@@ -122,7 +122,7 @@ def _before_project(expr: Expr, project: Project) -> Expr | None:
 
 
 def _group_key(expr: Expr, node: Aggregate) -> Expr | None:
-    """Give the group key that an output column holds."""
+    """Return the group key that an output column holds."""
     return next((o.expr for o in node.outputs if Col(o.column) == expr and o.expr in node.keys), None)
 
 
@@ -142,7 +142,7 @@ def _through_semi_join(join: SemiJoin, by: Restriction) -> Plan | None:
 def _through_join(join: Join, by: Restriction) -> Plan | None:
     """Restrict the side that has the keys, and by the join's equalities the other side too.
 
-    The rows of a side that an outer join pads may not be dropped by keys of the other side alone.
+    Keys of one side alone must not drop rows that an outer join pads on the other side.
     """
     kind = join.kind if isinstance(join, OuterJoin) else "inner"
     on_left = all(e.refs <= join.left.ids for e in by.exprs)
@@ -170,7 +170,7 @@ def _matching(by: Restriction, keys: dict[Expr, KeyPair], *, to_right: bool) -> 
 
 
 def _through_both(join: InnerJoin, by: Restriction) -> Plan | None:
-    """Keys from both sides: each side is restricted to its part, the pairs are checked above."""
+    """Handle keys from both sides: restrict each side to its part, and check the pairs above."""
     sides = []
     for side in (join.left, join.right):
         mine = tuple(p for p in by.pairs if p.left.refs <= side.ids)
@@ -193,4 +193,4 @@ THROUGH: Final[Mapping[type[Plan], Callable[..., Plan | None]]] = {
     OuterJoin: _through_join,
     SemiJoin: _through_semi_join,
 }
-"""How a restriction goes through a node; above a node that is not here it stays."""
+"""How a restriction passes through each kind of node; it stays above any other node."""

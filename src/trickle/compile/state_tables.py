@@ -1,12 +1,12 @@
-"""Cuts a plan into state tables: results kept in tables of their own, so that what stands above reads them instead of sources.
+"""Splits state tables off a plan: results that are stored, so that the operators above read them instead of the sources.
 
     aggregate with a state    -> its state is a state table; the aggregate is a projection of it
-    input of a top-k          -> a state table, if joins or aggregates make it: the next row is then at hand when one leaves
-    inexact aggregate         -> a state table, if anything reads it: what cannot be computed twice alike is stored
+    input of a top-k          -> a state table, if joins or aggregates produce it: the next row is then available when one leaves
+    inexact aggregate         -> a state table, if another operator reads it: what may differ when computed twice is stored
 
-A state table is maintained like a stream table and read like a source. It pays if it is small against its input, which
-only its first fill tells: one that turns out big is left out (``without``). What is required for exactness is never left
-out: a sum of doubles that is joined, ranked or compared must have the same digits at every place and at every refresh.
+A state table is maintained like a stream table and read like a source. It pays if it is small compared with its input, which
+only its first fill shows: one that turns out big is dropped (``without``). One that is required for exactness is never
+dropped: a sum of doubles that is joined, ranked or compared must have the same digits everywhere and at every refresh.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from trickle.rules.state_additive import finish, state_of
 from trickle.rules.state_merged import columns_needed
 
 _REQUIRED: Final = "r"
-"""Names of required state tables go on so, those of others with a number."""
+"""The names of required state tables continue with this, those of others with a number."""
 
 _NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
-"""Types that a Delta table does not hold, or whose equal values differ."""
+"""Types that a Delta table cannot store, or whose equal values differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateTable:
-    """A part of a plan that has a table of its own.
+    """A part of a plan that is stored in its own table.
 
     Attributes:
         plan: What the table holds.
@@ -70,7 +70,7 @@ def cut_state_tables(
     only_required: bool = False,
     replaced: Aggregate | None = None,
 ) -> tuple[Plan, tuple[StateTable, ...]]:
-    """Give the plan over its state tables, and the state tables, each after those it reads.
+    """Return the plan over its state tables, and the state tables, each after those it reads.
 
     Args:
         plan: What the table holds.
@@ -86,7 +86,7 @@ def cut_state_tables(
     required = 0
 
     def next_name() -> str | None:
-        """Number the candidates, also those left out, so that a name always means the same part."""
+        """Number all candidates, even dropped ones, so that a name always means the same part."""
         nonlocal count
         count += 1
         name = f"{STATE_TABLE_MARK}{count}"
@@ -136,7 +136,7 @@ def cut_state_tables(
 
 
 def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
-    """Give a plan with its columns named by place, as a table needs it, and the scan that gives them back."""
+    """Return a plan with its columns named by position, as a table needs them, and the scan that restores them."""
     columns = tuple(new_column(f"c{i}", c.type) for i, c in enumerate(plan.columns))
     pairs = tuple(zip(columns, plan.columns, strict=True))
     stored = Project(tuple(Output(stored, Col(c)) for stored, c in pairs), plan)
@@ -144,7 +144,7 @@ def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
 
 
 def _with_keys(node: Aggregate) -> Aggregate:
-    """Give an aggregate that shows all its keys, so that its rows can be replaced by them."""
+    """Return an aggregate that shows all its keys, so that its rows can be replaced by them."""
     shown = {o.expr for o in node.outputs}
     hidden = [k for k in dict.fromkeys(node.keys) if k not in shown]
     columns = (new_column(f"k{i}", k.column.type if isinstance(k, Col) else "") for i, k in enumerate(hidden))
@@ -157,10 +157,10 @@ def _can_be_stored(columns: tuple[Column, ...]) -> bool:
 
 
 def _can_be_merged(state: AggregateState, child: Plan, *, is_shown: bool) -> bool:
-    """Tell whether a state that is not additive pays and harms nobody.
+    """Return whether a state that is not additive pays and is safe.
 
-    Over state tables alone a group is soon computed anew. A sum of doubles differs in its last digits from one that is added up
-    in another order: nothing but the reader's eye may look at it.
+    Over state tables alone, recomputing a group is cheap. A sum of doubles differs in its last digits from one that was added
+    up in another order, so no other operator may read it.
     """
     reads_source = any(isinstance(p, Scan) and not is_state_table(p.source) for p in walk(child))
     if not all(c.orderable for c in columns_needed(state, child)):
@@ -169,7 +169,7 @@ def _can_be_merged(state: AggregateState, child: Plan, *, is_shown: bool) -> boo
 
 
 def _top_aggregate(plan: Plan) -> Plan | None:
-    """Give the top aggregate if all that stands above it, and all it does itself with sums of doubles, is to name them."""
+    """Return the top aggregate if everything above it, and all it does itself with sums of doubles, only renames them."""
     while isinstance(plan, Project):
         if not all(isinstance(o.expr, Col) for o in plan.outputs):
             return None
@@ -182,14 +182,14 @@ def _top_aggregate(plan: Plan) -> Plan | None:
 
 
 def _is_inexact(plan: Plan) -> bool:
-    """Tell whether values that a node computes of many rows may have other last digits when they are computed again."""
+    """Return whether a node combines many rows into values whose last digits may differ when computed again."""
     if isinstance(plan, GroupMap):
         return any("double" in c.type or "float" in c.type for c in plan.made)
     return isinstance(plan, Aggregate | Window) and plan.inexact
 
 
 def _shown_rows(plan: Plan) -> Plan:
-    """Give what stands on top but for names of its columns. If its rows are not replaced by key, they are found by nearness."""
+    """Return the top node below mere renames. Rows that are not replaced by key are found by nearness."""
     while isinstance(plan, Project) and all(isinstance(o.expr, Col) for o in plan.outputs):
         plan = plan.child
     return Empty(()) if isinstance(plan, Aggregate) else plan
@@ -200,7 +200,7 @@ def _reads_sources(plan: Plan) -> bool:
 
 
 def _is_made(plan: Plan) -> bool:
-    """Tell whether rows are made by joins, groups or windows of sources, not handed on from one table."""
+    """Return whether joins, groups or windows over sources produce the rows, not a single table."""
     while isinstance(plan, Project | Filter):
         plan = plan.child
     return not isinstance(plan, Scan) and any(isinstance(p, Join | Aggregate | Window) for p in walk(plan))

@@ -1,4 +1,4 @@
-"""The laws of change, one module for each; the whole catalogue at a glance."""
+"""The laws of change, one module for each, and the catalogue of all of them."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ CHANGE_RULES: Final[Mapping[type[Plan], Rule]] = MappingProxyType(
         Loop: Rule(change_of_loop, "recursion: the change is followed through the steps"),
     }
 )
-"""How each kind of node of a query changes, and its law in a sentence, as ``explain`` shows it."""
+"""The rule of each kind of node, and its law in a sentence, as ``explain`` shows it."""
 
 __all__ = ["CHANGE_RULES", "Derive", "Rule"]

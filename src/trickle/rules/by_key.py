@@ -1,12 +1,12 @@
-"""Change of the operators that look at many rows together: aggregate, window, function over groups, top-k.
+"""Change of the operators that combine many rows: aggregate, window, function over groups, top-k.
 
 Law    change(g(R)) = g(new(R) with key in K) - g(old(R) with key in K),  K = the keys of change(R), NULL a key like any other
 Cost   the rows of the touched groups or partitions, read at both frontiers; without a key, everything
 Needs  the input at both frontiers; no stored state
 
-It asks nothing of the functions: user-defined aggregates, ordered sets and every window frame are covered. An aggregate
-without GROUP BY gives exactly one row before and after, also over no rows. A function over groups of several inputs sees
-the groups of one key together, so K is the keys of all their changes.
+The law requires nothing of the functions: it covers user-defined aggregates, ordered sets and every window frame. An
+aggregate without GROUP BY returns exactly one row before and after, even over no rows. A function over groups of several
+inputs sees the groups of one key together, so K contains the keys of all their changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def change_of_aggregate(plan: Plan, of: Derive) -> Plan:
 
 
 def law_of_aggregate(node: Aggregate) -> str:
-    """Tell what an aggregate costs."""
+    """Describe the law of an aggregate."""
     return "by key: groups of changed rows recomputed" if node.keys else "one row: recomputed when its input changed"
 
 
@@ -40,7 +40,7 @@ def change_of_window(plan: Plan, of: Derive) -> Plan:
 
 
 def law_of_window(node: Window) -> str:
-    """Tell what a window costs."""
+    """Describe the law of a window."""
     if not node.partition:
         return "no PARTITION BY: recomputed when its input changed"
     return "by key: partitions of changed rows recomputed"

@@ -32,25 +32,25 @@ class Rule:
     """How the change of a kind of node follows from its inputs.
 
     Attributes:
-        change: Gives the change plan of a node.
-        law: The law in a sentence, for those who read an explanation; of some kinds it hangs on the node.
+        change: Returns the change plan of a node.
+        law: The law in a sentence, for ``explain``; for some kinds it depends on the node.
     """
 
     change: Callable[[Plan, Derive], Plan]
     law: str | Callable[..., str] = ""
 
     def law_of(self, node: Plan) -> str:
-        """Give the law of a node in a sentence."""
+        """Return the law of a node in a sentence."""
         return self.law if isinstance(self.law, str) else self.law(node)
 
 
 def weighted(plan: Plan, weight: int) -> Project:
-    """Give plain rows a weight: +1 to add them, -1 to take them away."""
+    """Add a weight to plain rows: +1 to insert them, -1 to delete them."""
     return Project((*passthrough(plan.columns), Output(WEIGHT, Lit(weight))), plan)
 
 
 def difference(new: Plan, old: Plan) -> Union:
-    """Give the change ``new - old`` of two plans with the same columns."""
+    """Return the change ``new - old`` of two plans with the same columns."""
     return Union((weighted(new, 1), weighted(old, -1)), (*new.columns, WEIGHT))
 
 
@@ -90,7 +90,7 @@ class Derive:
         self.changed = changed
         self.loops = loops
         self._rules = rules
-        # Memos go by identity; `_alive` keeps every plan asked about, so that no later one is given its id.
+        # The memos are keyed by identity; `_alive` keeps every plan alive, so that no later one gets its id.
         self._changes: dict[int, Plan] = {}
         self._olds: dict[int, Plan] = {}
         self._touched: dict[int, bool] = {}
@@ -98,7 +98,7 @@ class Derive:
         self._count = 0
 
     def touches(self, plan: Plan) -> bool:
-        """Tell whether a plan reads anything that changed."""
+        """Return whether a plan reads anything that changed."""
         known = self._touched.get(id(plan))
         if known is None:
             known = any(
@@ -110,7 +110,7 @@ class Derive:
         return known
 
     def old(self, plan: Plan) -> Plan:
-        """Give the plan over the old frontier."""
+        """Return the plan over the old frontier."""
 
         def back(node: Plan) -> Plan:
             if isinstance(node, Scan) and node.at == "new" and node.source in self.changed:
@@ -121,11 +121,11 @@ class Derive:
         return transform(plan, back, self._olds)
 
     def new(self, plan: Plan) -> Plan:
-        """Give the plan over the new frontier: the plan itself."""
+        """Return the plan over the new frontier: the plan itself."""
         return plan
 
     def change(self, plan: Plan) -> Plan:
-        """Give the change plan: the plan's columns and the weight."""
+        """Return the change plan: the plan's columns and the weight."""
         known = self._changes.get(id(plan))
         if known is None:
             known = self._rules[type(plan)].change(plan, self) if self.touches(plan) else Empty((*plan.columns, WEIGHT))
@@ -135,7 +135,7 @@ class Derive:
         return known
 
     def shared_change(self, plan: Plan) -> Plan:
-        """Give the change of a plan as a result computed once, however often it is read."""
+        """Return the change of a plan as a result computed once, however often it is read."""
         change = self.share(self.change(plan))
         self._changes[id(plan)] = change
         return change
@@ -156,14 +156,14 @@ class Derive:
         return Derive(frozenset(), self._rules, loops=frozenset((loop,)))
 
     def trigger(self, change: Plan) -> Plan:
-        """Give the netted change as a shared result, to know whether anything happened at all."""
+        """Return the netted change as a shared result, which shows whether anything changed at all."""
         return self.share(change if isinstance(change, Scan | Shared | Iterate | Empty) else net(change))
 
     def keys(self, plan: Plan, exprs: tuple[Expr, ...], *, distinct: bool = False) -> Plan:
-        """Give the values of some expressions over a plan, under fresh columns.
+        """Return the values of some expressions over a plan, under fresh columns.
 
-        What has been computed already is read again: a restriction does not care about duplicates. Anything else is
-        computed once, without them.
+        A computed result is read again as it is: duplicates do not matter to a restriction. Anything else is computed
+        once, without duplicates.
         """
         outputs = tuple(Output(new_column(f"k{i}"), e) for i, e in enumerate(exprs))
         values = Project(outputs, plan)
@@ -182,12 +182,12 @@ def _is_computed(plan: Plan) -> bool:
 def restrict(plan: Plan, exprs: tuple[Expr, ...], keys: Plan, *, null_safe: bool | tuple[bool, ...] = True) -> SemiJoin:
     """Keep the rows whose expressions' values are among the keys."""
     safe = null_safe if isinstance(null_safe, tuple) else (null_safe,) * len(exprs)
-    # Each use of one key set gets columns of its own, so that it may meet itself in a join.
+    # Each use of a key set gets its own columns, so that it can be joined with itself.
     renamed = tuple(Output(new_column(c.name), Col(c)) for c in keys.columns)
     pairs = tuple(KeyPair(e, Col(o.column), s) for e, o, s in zip(exprs, renamed, safe, strict=True))
     return SemiJoin(plan, Project(renamed, keys), pairs, small="right")
 
 
 def join_change(join: InnerJoin, left: Plan, right: Plan) -> InnerJoin:
-    """Put other inputs into an inner join, marking the side that is a change as small."""
+    """Replace the inputs of an inner join and mark the side that is a change as small."""
     return replace(join, left=left, right=right, small="left" if left.is_change else "right")

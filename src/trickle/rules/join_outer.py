@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def change_of_outer_join(plan: Plan, of: Derive) -> Plan:
-    """Add the change of the pairs and of the rows without partner."""
+    """Add the changes of the pairs and of the rows without a match."""
     join = cast("OuterJoin", plan)
     of.shared_change(join.left)
     of.shared_change(join.right)

@@ -4,8 +4,8 @@ Law    change(J(L, R)) = J(change(L), new(R))  +  J(L0, new(R)) - J(L0, old(R)),
 Cost   left rows of the changed keys, looked up twice; a condition without an equality (NOT IN over NULLs) looks up all of L
 Needs  both inputs at both frontiers; no stored state
 
-A left row's partners all carry its own key, so the right side may be restricted to the same keys. A NULL-aware anti join has
-no equality to restrict by (a NULL meets everything): there the law holds with every key changed.
+All matches of a left row have its key, so the right side may be restricted to the same keys. A NULL-aware anti join has no
+equality to restrict by (a NULL matches everything): there the law holds with every key changed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def change_of_semi_join(plan: Plan, of: Derive) -> Plan:
-    """Look changed left rows up in the new right; look left rows of changed right keys up before and after."""
+    """Look up changed left rows in the new right; look up left rows of changed right keys before and after."""
     join = cast("SemiJoin", plan)
     left, right = of.new(join.left), of.new(join.right)
     return total(_by_left(join, of, right), _by_right(join, of, of.old(left), right))
 
 
 def law_of_semi_join(join: SemiJoin) -> str:
-    """Tell what a semi join costs."""
+    """Describe the law of a semi join."""
     if not join.keys:
         return "no equality to look up by: all left rows looked up before and after when the right side changed"
     return "changed left rows looked up; left rows of changed right keys looked up before and after"

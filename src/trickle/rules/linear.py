@@ -1,4 +1,4 @@
-"""Change of the operators that treat each row by itself.
+"""Change of the operators that process each row independently.
 
 Law    change(f(R)) = f(change(R)) for filter, project, generators, UDF evaluation, expand; of a union, the sum of changes
 Cost   the size of the change
@@ -23,7 +23,7 @@ def change_of_scan(plan: Plan, of: Derive) -> Plan:  # noqa: ARG001
 
 
 def change_of_loop_ref(plan: Plan, of: Derive) -> Plan:  # noqa: ARG001
-    """Stand for the rows the last round of a recursion brought."""
+    """Return the rows that the last round of a recursion added."""
     return replace(cast("LoopRef", plan), at="change")
 
 
@@ -34,7 +34,7 @@ def change_of_filter(plan: Plan, of: Derive) -> Plan:
 
 
 def change_of_project(plan: Plan, of: Derive) -> Plan:
-    """Project the change, handing the weight on."""
+    """Project the change and keep the weight."""
     node = cast("Project", plan)
     return Project((*node.outputs, Output(WEIGHT, Col(WEIGHT))), of.change(node.child))
 

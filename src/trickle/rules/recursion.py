@@ -4,9 +4,9 @@ Law    change(T) = D0 + D1 + …,  D0 = change(B) + (F(T0, E1) - F(T0, E0)),  D(
 Cost   the rows that the change reaches, step by step; if E changed, T0 too
 Needs  T0; no stored state
 
-F(T1, E1) - F(T0, E0) = F(T1 - T0, E1) + (F(T0, E1) - F(T0, E0)): the change of T feeds on itself, starting from what B and E
-brought. Rows carry multiplicities, so a row that is still reached by another path keeps a positive count: deletions need no
-delete-and-rederive.
+F(T1, E1) - F(T0, E0) = F(T1 - T0, E1) + (F(T0, E1) - F(T0, E0)): the change of T feeds on itself, starting from the changes
+of B and E. Rows have multiplicities, so a row that is still reachable on another path keeps a positive count: deletions need
+no delete-and-rederive.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def change_of_loop(plan: Plan, of: Derive) -> Plan:
-    """Seed with what the base and the edges brought, then follow it through the steps."""
+    """Start from the changes of the base and the edges, and apply the step until nothing is added."""
     loop = cast("Loop", plan)
     columns = (*loop.columns, WEIGHT)
     parts = [of.change(loop.anchor)]

@@ -1,6 +1,6 @@
 """Change of the state of an additive aggregate: counts, exact sums, averages. And any state, computed from rows.
 
-Law    state(R1) = state(R0) + state(change(R)),  each column of a row by itself; a group whose count is 0 is gone
+Law    state(R1) = state(R0) + state(change(R)),  column by column; a group is removed when its count is 0
 Cost   the change alone: no rows of the group are read
 Needs  the state stored: keys, a count of rows, sums
 """
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from trickle.algebra.aggregate_state import AggregateState, Term
 
 IS_DELETION: Final = Call("<", (Col(WEIGHT), Lit(0)))
-"""Of a row of a change."""
+"""True for a row of a change that deletes."""
 
 _FUNCTIONS: Final = {"least": "min", "greatest": "max"}
 
 
 def state_of(state: AggregateState, child: Plan) -> Plan:
-    """Give the state of plain rows."""
+    """Return the state of plain rows."""
     return _summed(state, child, _of_rows)
 
 
 def change_of_state(state: AggregateState, change: Plan) -> Plan:
-    """Give what a change adds to an additive state."""
+    """Return what a change adds to an additive state."""
     return _summed(state, repeat_rows(state, change), change_of_term)
 
 
@@ -41,7 +41,7 @@ def _summed(state: AggregateState, rows: Plan, function: Callable[[Term], Expr])
 
 
 def change_of_term(term: Term) -> Expr:
-    """Give what the rows of a change, each as often as its weight says, add to a sum."""
+    """Return what the rows of a change, repeated by weight, add to a sum."""
     if term.value is None:
         signed: Expr = Col(WEIGHT)
     elif term.kind == "magnitude":
@@ -52,22 +52,22 @@ def change_of_term(term: Term) -> Expr:
 
 
 def repeat_rows(state: AggregateState, change: Plan) -> Plan:
-    """Give each row of a change as often as its weight says, unless rows are only counted."""
+    """Repeat each row of a change as often as its weight says, unless rows are only counted."""
     return change if all(t.value is None for t in state.terms) else Repeat(change)
 
 
 def never_null(value: Expr, term: Term) -> Expr:
-    """Give nothing to add as zero: so sums of states are sums of numbers. A least value of nothing stays NULL."""
+    """Replace a missing sum by zero, so that states add up. The least value of no rows stays NULL."""
     return value if term.kind in _FUNCTIONS else Call("coalesce", (value, Cast(Lit(0), term.column)))
 
 
 def group_by_keys(state: AggregateState, outputs: tuple[Output, ...], rows: Plan) -> Aggregate:
-    """Give the keys of the state and some outputs over rows."""
+    """Return the keys of the state and some outputs over rows."""
     return Aggregate(tuple(k.expr for k in state.keys), (*state.keys, *outputs), rows)
 
 
 def finish(state: AggregateState, stored: Plan) -> Plan:
-    """Give the aggregate's outputs over its stored state."""
+    """Return the aggregate's outputs over its stored state."""
     return Project(state.outputs, Project(state.results, stored))
 
 
@@ -79,5 +79,5 @@ def _of_rows(term: Term) -> Expr:
 
 
 def conjunction_of(conditions: tuple[Expr, ...]) -> Expr | None:
-    """And conditions together; None if there are none."""
+    """Combine conditions with AND; None if there are none."""
     return reduce(lambda a, b: Call("and", (a, b)), conditions) if conditions else None

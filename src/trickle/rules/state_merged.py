@@ -1,12 +1,12 @@
-"""Change of a state that a deletion may invalidate: least and greatest values, sums of floating-point numbers.
+"""Change of a state that a deletion may invalidate: minima, maxima, sums of floating-point numbers.
 
-Law    state(R1) = merge(state(R0), net change(R)) of a valid group; of an invalidated one, the state of its rows in new(R)
+Law    state(R1) = merge(state(R0), net change(R)) for a valid group, and the state of its rows in new(R) for an invalidated one
            sum        stored + change
-           least      least(stored, came); invalidated if what went reaches the stored value and what came does not
+           least      least(stored, inserted); invalidated if a deleted value reaches the stored one and no inserted one does
            greatest   likewise
-           double     stored + change; invalidated if rounding may have touched digits that count, or it is not finite
+           double     stored + change; invalidated if rounding may have affected relevant digits, or if it is not finite
 Cost   the change and the stored rows of its groups; the rows of the invalidated groups
-Needs  the state stored, with a count of rows: a group whose count is 0 is gone
+Needs  the stored state with a row count: a group is removed when its count is 0
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 _IS_INSERTION: Final = Call(">", (Col(WEIGHT), Lit(0)))
 
 _MAX_MAGNITUDES: Final = 1000
-"""A sum may be this much smaller than the magnitudes that went into it: of the 16 digits of a double 12 are right then."""
+"""A sum may be this much smaller than the magnitudes that went into it: 12 of the 16 digits of a double are then right."""
 
 _HUGE: Final = "1e300"
-"""Magnitudes from here on are taken for infinite: more of them are."""
+"""Magnitudes from here on count as infinite: their sums would be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What becomes of a stored state.
+    """The effect of a change on a stored state.
 
     Attributes:
         keys: The touched keys; without keys, the one row.
         rows: Their rows afterwards.
-        broken: Rows that cannot be: of fewer input rows than none, or with a sum that does not fit its type.
+        broken: Impossible rows: with a negative row count, or with a sum that does not fit its type.
     """
 
     keys: Plan
@@ -57,10 +57,10 @@ class Merge:
 
 
 def merge(state: AggregateState, child: Plan, of: Derive, stored: Scan) -> Merge:
-    """Give the merge of a change of ``child`` into the stored state."""
+    """Return the merge of a change of ``child`` into the stored state."""
     keys = tuple(k.column for k in state.keys)
     parts = [_Part.of(term) for term in state.terms]
-    # A row that comes and goes in one change must not be taken for the least.
+    # A row that is inserted and deleted in one change must not become the minimum.
     netted = net(Project((*passthrough(columns_needed(state, child)), Output(WEIGHT, Col(WEIGHT))), of.change(child)))
     change = of.share(_changed(state, parts, repeat_rows(state, netted)))
     before = _before(keys, parts, stored, change)
@@ -94,7 +94,7 @@ def merge(state: AggregateState, child: Plan, of: Derive, stored: Scan) -> Merge
 
 
 def columns_needed(state: AggregateState, child: Plan) -> tuple[Column, ...]:
-    """Give the columns of its input that a state is made of."""
+    """Return the input columns that a state depends on."""
     exprs = (*(k.expr for k in state.keys), *(e for t in state.terms for e in (t.value, *t.where) if e is not None))
     refs = frozenset[int]().union(*(e.refs for e in exprs))
     return tuple(c for c in child.columns if c.id in refs)
@@ -102,7 +102,7 @@ def columns_needed(state: AggregateState, child: Plan) -> tuple[Column, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A term of a state with the columns that its merge goes through.
+    """A term of a state with the columns of its merge.
 
     Attributes:
         before: What is stored.
@@ -138,7 +138,7 @@ class _Part:
 
     @property
     def loss(self) -> Expr | None:
-        """Tell whether what went reaches the stored value and what came does not."""
+        """Return whether a deleted value reaches the stored one and no inserted value does."""
         if not self.is_extreme:
             return None
         reaches, misses = ("<=", "<") if self.term.kind == "least" else (">=", ">")
@@ -147,7 +147,7 @@ class _Part:
 
     @property
     def invalidation(self) -> Expr | None:
-        """Tell, over the state afterwards, whether this part of it must be computed from rows."""
+        """Return, over the state afterwards, whether this part must be computed from rows."""
         if self.is_extreme:
             return Col(self.is_lost)
         if self.term.bound is None:
@@ -161,7 +161,7 @@ class _Part:
 
 
 def _changed(state: AggregateState, parts: list[_Part], change: Plan) -> Plan:
-    """Give of each touched group what the change brings to every part of its state."""
+    """Return what the change adds to each part of the state of each touched group."""
     found: list[Output] = []
     brought: list[Output] = []
     for part in parts:
@@ -182,7 +182,7 @@ def _extreme(term: Term, among: Expr) -> Expr:
 
 
 def _before(keys: tuple[Column, ...], parts: list[_Part], stored: Scan, change: Plan) -> Project:
-    """Give the stored rows of the touched groups under columns of their own."""
+    """Return the stored rows of the touched groups under fresh columns."""
     renamed = (
         *(Output(new_column(k.name, k.type), Col(k)) for k in keys),
         *(Output(p.before, Col(p.term.column)) for p in parts),
@@ -196,5 +196,5 @@ def _any(conditions: tuple[Expr, ...]) -> Expr:
 
 
 def _flag(condition: Expr) -> Expr:
-    """Give unknown as false."""
+    """Treat unknown as false."""
     return Call("if", (condition, Lit(value=True), Lit(value=False)))

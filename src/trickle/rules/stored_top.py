@@ -1,10 +1,10 @@
 """Change of the first k rows, from the stored ones and the change alone.
 
-Law    no stored row was deleted  =>  top(R1) = top(stored + change(R)),  rows of negative weight left out
+Law    no stored row was deleted  =>  top(R1) = top(stored + change(R)),  without rows of negative weight
 Cost   k rows and the change; the input itself is read only if a stored row was deleted
 Needs  the stored rows to have all columns that decide the order, and no OFFSET
 
-Rows outside the first k can only come in when one of the k leaves. A deleted row that is not stored was not among them.
+A row outside the first k can enter only if one of the k leaves. A deleted row that is not stored was not among them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def can_use_stored(plan: Plan) -> bool:
-    """Tell whether the stored rows are enough to rank new ones among them, and the input is not small itself."""
+    """Return whether the stored rows are enough to rank new ones among them, and the input is not small itself."""
     return (
         isinstance(plan, TopK)
         and plan.limit is not None
@@ -34,7 +34,7 @@ def can_use_stored(plan: Plan) -> bool:
 
 
 def change_from_stored(plan: Plan, of: Derive, stored: Scan) -> tuple[Plan, Plan]:
-    """Give the stored rows that were deleted, and the change of the top if there are none."""
+    """Return the stored rows that were deleted, and the change of the top if there are none."""
     if not isinstance(plan, TopK):
         message = "only a top-k has stored rows to rank among"
         raise TypeError(message)
