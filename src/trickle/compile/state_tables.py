@@ -1,7 +1,7 @@
 """Splits state tables off a plan: results that are stored, so that the operators above read them instead of the sources.
 
     aggregate with a state    -> its state is a state table; the aggregate is a projection of it
-    input of a top-k          -> a state table, if joins or aggregates produce it: the next row is then available when one leaves
+    input of a top-k          -> a state table, if joins or aggregates produce it: the next row is then there when one leaves
     inexact aggregate         -> a state table, if another operator reads it: what may differ when computed twice is stored
 
 A state table is maintained like a stream table and read like a source. It pays if it is small compared with its input, which
