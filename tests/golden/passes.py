@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from trickle.algebra.expr import Call, Col, KeyPair, Lit, new_column
-from trickle.algebra.plan import Aggregate, Empty, InnerJoin, Plan, Project, Scan, SemiJoin, Shared, TopK, Union, Window
+from trickle.algebra.expr import Call, Col, KeyPair, Lit, new_column, passthrough
+from trickle.algebra.plan import (
+    Aggregate,
+    Empty,
+    InnerJoin,
+    OuterJoin,
+    Plan,
+    Project,
+    Scan,
+    SemiJoin,
+    Shared,
+    TopK,
+    Union,
+    Window,
+)
 from trickle.compile.change_plan import ApplyBag, ReplaceKeys
 from trickle.compile.narrow_scans import narrow_scans
 from trickle.compile.order_joins import order_joins
@@ -16,7 +29,7 @@ from trickle.compile.program import compile_plan
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
 from trickle.compile.state_tables import cut_state_tables
-from trickle.compute.key_propagation import Keys
+from trickle.compute.key_propagation import KeyPropagation, Keys
 from trickle.compute.key_ranges import narrow
 from trickle.rules.derive import restrict
 
@@ -26,6 +39,7 @@ from .tables import cities, col, customers, joined, orders, out, pick, positive
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Column
+    from trickle.compute.key_propagation import Wanted
 
 
 def narrow_scans_() -> tuple[Case, ...]:
@@ -180,17 +194,47 @@ def stored_top() -> tuple[Case, ...]:
     )
 
 
-def key_ranges() -> tuple[Case, ...]:
-    def keys_of(_leaf: Plan, _column: Column) -> Keys:
-        return Keys(pa.chunked_array([[3, None, 7, 5]]))
+def keys_of(_leaf: Plan, _column: Column) -> Keys:
+    """Whatever is asked for."""
+    return Keys(pa.chunked_array([[3, 7, 5]]))
 
+
+def key_lookup() -> tuple[Case, ...]:
+    def case(title: str, plan: Plan, *, fires: bool = True) -> Case:
+        def look_up(scan: Scan, wanted: Wanted) -> Plan:
+            by = ", ".join(c.name for c in scan.base if c.id in wanted)
+            return Shared(f"rows of {scan.source} by {by}", scan) if by else scan
+
+        return Case(title, plan, KeyPropagation(keys_of, look_up).visit(plan), fires)
+
+    change = replace(orders(), at="change")
+    table = customers()
+    named = Project((out("who", col(table, "id")), *passthrough(table.columns[1:])), table)
+    union = Union((customers(), cities()), (new_column("id", "bigint"), new_column("what", "bigint")))
+    chain = joined(joined(change, customers(), "customer"), cities(), "city")
+    keys = (KeyPair(col(change, "customer"), col(table, "id")),)
+    full = OuterJoin(change, table, keys, kind="full")
+    return (
+        case("a table is looked up by the keys that it meets", joined(change, table, "customer")),
+        case("rows found in one table give the keys of the next", chain),
+        case("keys pass a projection", joined(change, named, "customer", "who")),
+        case("keys pass groups by their key", joined(change, totals(orders()), "customer", "customer")),
+        case("keys pass a union to all its children", joined(change, union, "customer")),
+        case("partners of an anti join", SemiJoin(change, table, keys, kind="anti")),
+        case("no change: not a group's key", joined(change, totals(orders()), "customer", "total"), fires=False),
+        case("no change: a full join keeps all rows", full, fires=False),
+        case("no change: nothing is at hand", joined(orders(), customers(), "customer"), fires=False),
+    )
+
+
+def key_ranges() -> tuple[Case, ...]:
     def case(title: str, plan: Plan, *, fires: bool = True) -> Case:
         return Case(title, plan, narrow(plan, keys_of), fires, means="")
 
     change = replace(orders(), at="change")
     by_name = Scan("names", (new_column("id", "binary"), new_column("name", "string")))
     return (
-        case("a table is read within the range of the keys it meets", joined(change, customers(), "customer")),
+        case("a table is read within the range of the keys that it meets", joined(change, customers(), "customer")),
         case("no change: all rows are needed", joined(orders(), customers(), "customer"), fires=False),
         case("no change: values without a literal", joined(change, by_name, "customer"), fires=False),
     )
@@ -204,13 +248,14 @@ PASSES = {
     "state_tables": state_tables,
     "replace_keys": replace_keys,
     "stored_top": stored_top,
+    "key_lookup": key_lookup,
     "key_ranges": key_ranges,
 }
 
 ELSEWHERE = {
     "merged_state": "a case of state_tables",
     **dict.fromkeys(
-        ("driver_execution", "declared_keys", "driver_io", "column_cache", "key_lookup"),
+        ("driver_execution", "declared_keys", "driver_io", "column_cache"),
         "reads or computes, rewrites nothing",
     ),
 }
