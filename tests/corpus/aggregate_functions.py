@@ -9,11 +9,11 @@ from .case import Case, Way, case
 
 ADDITIVE = Way(
     "counts, sums and averages of whole numbers and decimals are kept and added to; with any other function beside them "
-    "the touched groups are computed again",
-    "nothing where sums are kept, else rows of the touched groups",
+    "the touched groups are recomputed",
+    "nothing if sums are stored, else rows of the touched groups",
 )
-EXTREME = Way("the touched groups are computed again", "rows of the touched groups")
-RESCAN = Way("the touched groups are computed again", "rows of the touched groups")
+EXTREME = Way("the touched groups are recomputed", "rows of the touched groups")
+RESCAN = Way("the touched groups are recomputed", "rows of the touched groups")
 EXPANDED = Way("each row goes to every grouping set, then as any aggregate", "rows of the touched groups in every set")
 
 

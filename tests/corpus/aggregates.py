@@ -7,10 +7,10 @@ from .case import Case, Way, case
 from .rounds import Change, Round, step
 from .tables import ORDERS
 
-DISTINCT = Way("the touched groups are computed again", "rows of the touched groups")
-DEDUPLICATED = Way("the touched rows are looked for again", "copies of the touched rows")
+DISTINCT = Way("the touched groups are recomputed", "rows of the touched groups")
+DEDUPLICATED = Way("the touched rows are looked up again", "copies of the touched rows")
 PIVOTED = Way("one aggregate with one filter per pivot value, by the remaining columns", "rows of the touched groups")
-NESTED = Way("each aggregate hands its changed groups to the one above", "rows of the touched groups, per level")
+NESTED = Way("each aggregate passes its changed groups to the one above", "rows of the touched groups, per level")
 HAVING = Way("groups are maintained, then filtered; a group enters or leaves as its value crosses", "see the aggregate")
 EXPRESSION = Way("the aggregates are maintained, the expression is computed from them", "see the aggregates")
 SLIDING = Way("each row goes to every window that covers it, then as any aggregate", "rows of the touched windows")

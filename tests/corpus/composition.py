@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 ONCE = Way("it is part of the query at each reference", "as its query, at each reference")
 INLINED = Way("it is part of the query", "as its query")
-ROWWISE = Way("each changed row goes through alone", "changed rows only")
-BY_GROUP = Way("the touched groups are computed again", "rows of the touched groups")
+ROWWISE = Way("each changed row is processed alone", "changed rows only")
+BY_GROUP = Way("the touched groups are recomputed", "rows of the touched groups")
 JOINED = Way("as the joins it stands for", "matches of the changed rows")
-MIXED = Way("each operator hands its change to the one above", "as its operators")
+MIXED = Way("each operator passes its change to the one above", "as its operators")
 DETERMINISTIC = "the function must be deterministic: it may be run again for old rows"
 
 

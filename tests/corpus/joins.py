@@ -15,10 +15,10 @@ INNER = Way(
 CROSS = Way("changed rows of one side meet all of the other", "the other side for each changed row")
 LEFT = Way("as an inner join, and keys that gain or lose their match swap the padded row", "rows of the touched keys")
 FULL = Way("as an inner join, with padded rows of both sides by key", "rows of the touched keys")
-SEMI = Way("left rows of the touched keys are asked again", "left rows of the keys that changed on the right")
+SEMI = Way("left rows of the touched keys are evaluated again", "left rows of the keys that changed on the right")
 RANGE = Way("changed rows meet the other side under the condition", "the other side, unless an equality narrows it")
-PADDED_RANGE = Way("padded rows are decided over all left rows when the right side changes", "all left rows")
-TREE = Way("the change of each table is carried through the tree", "matches of the changed rows, per level")
+PADDED_RANGE = Way("padded rows are determined over all left rows when the right side changes", "all left rows")
+TREE = Way("the change of each table passes through the tree", "matches of the changed rows, per level")
 AGGREGATED = Way("the join's change touches its groups", "rows of the touched groups")
 
 _SELF_ROUNDS = (

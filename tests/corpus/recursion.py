@@ -7,11 +7,13 @@ from .rounds import step
 from .tables import EMP, Row
 
 LINEAR = Way(
-    "the change of the start and of the edges is followed through the recursion until nothing new comes; each row "
+    "the change of the start and of the edges is followed through the recursion until nothing new appears; each row "
     "counts its derivations, so deletes are exact",
     "rows reached from the changed ones",
 )
-AGGREGATED = Way("the recursion's change goes on as any change", "rows reached from the changed ones, then the groups")
+AGGREGATED = Way(
+    "the change of the recursion is handled like any change", "rows reached from the changed ones, then the groups"
+)
 CONSTANT = Way("no table is read inside, so the rows are constants", "nothing")
 _UNION_ALL = "Spark has UNION ALL only, so a row shows once per derivation"
 

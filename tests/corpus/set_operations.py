@@ -5,10 +5,10 @@ from __future__ import annotations
 from .case import Case, Way, case
 from .rounds import step
 
-CONCATENATED = Way("the changes of both sides are put together", "changed rows only")
-COUNTED = Way("the touched rows are looked for again on both sides", "copies of the touched rows")
+CONCATENATED = Way("the changes of both sides are combined", "changed rows only")
+COUNTED = Way("the touched rows are looked up again on both sides", "copies of the touched rows")
 BOTH = Way("counts of the row on both sides decide; touched rows are counted again", "the touched rows on both sides")
-NESTED = Way("each operation hands its changed rows to the one above", "the touched rows, per operation")
+NESTED = Way("each operation passes its changed rows to the one above", "the touched rows, per operation")
 
 _MULTIPLICITIES = (
     step("a copy more on the left", bag_a=([], [(1, 10), (5, 10)])),

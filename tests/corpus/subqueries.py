@@ -6,10 +6,14 @@ from .case import Case, Way, case
 from .rounds import Change, Round, step
 from .tables import DEPT
 
-SEMI = Way("a semi join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
-ANTI = Way("an anti join: outer rows of the touched keys are asked again", "outer rows of the keys that changed inside")
+SEMI = Way(
+    "a semi join: outer rows of the touched keys are evaluated again", "outer rows of the keys that changed inside"
+)
+ANTI = Way(
+    "an anti join: outer rows of the touched keys are evaluated again", "outer rows of the keys that changed inside"
+)
 NULL_AWARE = Way(
-    "two kept facts about the subquery (is it empty, does it hold a NULL) and an anti join by key; with several columns a "
+    "two stored facts about the subquery (is it empty, does it hold a NULL) and an anti join by key; with several columns a "
     "null-aware anti join without a key",
     "outer rows of the keys that changed inside; all outer rows when a fact changes, or with several columns",
 )
@@ -17,9 +21,9 @@ FLAG = Way(
     "an existence flag per outer row, by key; the condition is computed over the flags",
     "outer rows of the keys that changed inside",
 )
-PAIRED = Way("without an equality every outer row may be touched", "all outer rows when the subquery's table changes")
+PAIRED = Way("without an equality every outer row may be affected", "all outer rows when the subquery's table changes")
 ONE_ROW = Way(
-    "a join with the one-row result; outer rows are computed again only if the value changes",
+    "a join with the one-row result; outer rows are evaluated again only if the value changes",
     "all outer rows when the value changes",
 )
 CORRELATED = Way("an outer join with an aggregate by the correlation key", "rows of the touched keys on both sides")

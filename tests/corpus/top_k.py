@@ -7,15 +7,16 @@ from .rounds import step
 from .tables import BAG_B
 
 TOP = Way(
-    "the change is ranked among the stored rows; if one of them was deleted, the first rows are taken anew",
+    "the change is ranked among the stored rows; if one of them was deleted, the first rows are selected again",
     "the stored rows; the input of the LIMIT if one of them was deleted",
 )
-WITH_OFFSET = Way("the new window of rows less the stored one", "the input of the LIMIT")
+WITH_OFFSET = Way("the new window of rows minus the stored one", "the input of the LIMIT")
 OVER_AGGREGATE = Way(
-    "the groups are kept in a table of their own, and the first are taken from it", "as the groups; then the kept ones"
+    "the groups are stored in a state table, and the first rows are taken from it",
+    "as the groups; then the stored ones",
 )
-SUBQUERY = Way("the first rows are maintained, and their changes go on", "as at the top, then as what is above")
-UNSORTED = Way("the order of a table's rows means nothing and is dropped", "as without ORDER BY")
+SUBQUERY = Way("the first rows are maintained, and their changes are passed on", "as at the top, then as what is above")
+UNSORTED = Way("a table has no row order, so the order is dropped", "as without ORDER BY")
 _TIES = "ties are decided by all output columns after the sort keys"
 
 CASES: tuple[Case, ...] = (

@@ -13,7 +13,7 @@ from .case import Case, Way, case
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-USER = Way("the function is run again over the touched groups", "rows of the touched groups")
+USER = Way("the function runs again over the touched groups", "rows of the touched groups")
 
 
 def register_pandas_aggregates(spark: SparkSession) -> None:

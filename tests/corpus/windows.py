@@ -6,8 +6,8 @@ from .aggregates import SESSIONS
 from .case import Case, Way, case
 from .user_aggregates import register_pandas_aggregates
 
-PARTITIONS = Way("the touched partitions are computed again", "rows of the touched partitions")
-WHOLE = Way("without PARTITION BY the one partition is computed again", "the whole input")
+PARTITIONS = Way("the touched partitions are recomputed", "rows of the touched partitions")
+WHOLE = Way("without PARTITION BY the one partition is recomputed", "the whole input")
 SEVERAL = Way(
     "windows with different PARTITION BY are computed one over the other", "rows of the touched partitions, each"
 )
