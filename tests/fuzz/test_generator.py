@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from trickle.testing.fuzz import __main__ as command
+from trickle.testing.fuzz.case import Case, Failure, View, draw_case
 from trickle.testing.fuzz.compare import differences
 from trickle.testing.fuzz.queries import Queries
 from trickle.testing.fuzz.report import script
-from trickle.testing.fuzz.run import Case, Failure, View, draw_case
 from trickle.testing.fuzz.shrink import shrink
 from trickle.testing.fuzz.sql import Relation, constructs
 from trickle.testing.fuzz.tables import draw_table

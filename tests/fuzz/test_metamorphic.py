@@ -19,7 +19,8 @@ from trickle.testing.fuzz.tables import DECIMAL, Table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trickle.testing.fuzz.run import Bench, Database
+    from trickle.testing.fuzz.database import Database
+    from trickle.testing.fuzz.run import Bench
 
 TABLES = (
     Table(

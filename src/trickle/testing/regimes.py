@@ -67,6 +67,23 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             commit_files=0,
             commit_chunks=0,
         ),
+        # Limits amid what small tables and changes have: a stream table passes them, one way and back, as its sources
+        # grow and shrink.
+        "halfway": Options(
+            whole_rows=12,
+            whole_rows_asked=12,
+            lookup_keys=5,
+            lookup_rows=12,
+            lookup_cache_entries=3,
+            column_cache_asks=2,
+            index_looks=2,
+            roll_forward_steps=3,
+            driver_change_rows=8,
+            driver_pairs=40,
+            state_rows=10,
+            commit_rows=20,
+            checkpoint_interval=3,
+        ),
         # State tables are given up as soon as they have more than three rows.
         # Every second operator that the driver could compute is left to Spark.
         "no state": Options(state_rows=3, state_look_back=0, whole_rows=4, spark_share=2, release_rows=0),
@@ -112,8 +129,8 @@ def regime(name: str) -> Options:
     return REGIMES[name]
 
 
-_LIGHT: Final = ("default", "look-ups", "columns at once", "no state")
-_DRAWN: Final = (*_LIGHT, *_LIGHT, *_LIGHT, *(name for name in REGIMES if name not in _LIGHT))
+LIGHT: Final = ("default", "look-ups", "columns at once", "halfway", "no state")
+_DRAWN: Final = (*LIGHT, *LIGHT, *LIGHT, *(name for name in REGIMES if name not in LIGHT))
 """Where Spark reads or writes, a refresh of ten rows takes seconds: those regimes are drawn less often."""
 
 

@@ -9,13 +9,22 @@ import time
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from trickle.errors import DefinitionError
 from trickle.session import JAVA_OPTIONS, local_session
+from trickle.testing.fuzz.case import draw_case
+from trickle.testing.fuzz.choose import choose
 from trickle.testing.fuzz.regimes import read_regime
 from trickle.testing.fuzz.report import Summary, script
-from trickle.testing.fuzz.run import Bench, check, draw_case
+from trickle.testing.fuzz.run import Bench, check
 from trickle.testing.fuzz.shrink import shrink
+
+VIEWS: Final = 5
+"""Stream tables of a case."""
+#: Most code runs a few times only. What is compiled is kept: the default for this level is a fifth of what Spark fills.
+#: Where each run has one core, collecting beside the work only takes from it.
+QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     seed = asked.seed if asked.seed is not None else Random().randrange(1_000_000)
     with tempfile.TemporaryDirectory(prefix="trickle-fuzz-") as folder:
-        spark = local_session(folder, cores=1, memory="2g", config={JAVA_OPTIONS: "-XX:TieredStopAtLevel=1"})
+        spark = local_session(folder, cores=1, memory="2g", config={JAVA_OPTIONS: QUICK_START})
         summary, seconds = _run(Bench(spark), seed, asked)
         spark.stop()
     _say(f"\nseed {seed}: {summary.text(seconds)}")
@@ -37,7 +46,7 @@ def _run(bench: Bench, seed: int, asked: argparse.Namespace) -> tuple[Summary, f
     shrinking = 0.0
     number = asked.case if asked.case is not None else asked.first
     while True:
-        outcome = bench.run(draw_case(seed, number, regime=asked.regime))
+        outcome = bench.run(choose(bench.plain, draw_case(seed, number, regime=asked.regime), VIEWS))
         summary.add(outcome)
         for n, failure in enumerate(outcome.failures):
             at = time.monotonic()
@@ -52,7 +61,10 @@ def _run(bench: Bench, seed: int, asked: argparse.Namespace) -> tuple[Summary, f
             _say(f"  made small, in {path}:\n{text}")
             shrinking += time.monotonic() - at
         number += 1
-        _say(f"case {number - 1}: {len(outcome.refreshes)} refreshes, {time.monotonic() - began:.0f} s in all")
+        _say(
+            f"case {number - 1}: {len(outcome.refreshes)} refreshes, in all {summary.refreshes} of which "
+            f"{summary.changed} changed rows, {time.monotonic() - began:.0f} s"
+        )
         if asked.case is not None or time.monotonic() > until:
             return summary, time.monotonic() - began - shrinking
 

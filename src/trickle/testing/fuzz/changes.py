@@ -44,14 +44,14 @@ Round = tuple[Change, ...]
 
 
 def draw_rounds(rng: Random, tables: tuple[Table, ...], count: int) -> tuple[Round, ...]:
-    """Draw rounds of changes; one in twelve changes nothing."""
+    """Draw rounds of changes; one in thirty changes nothing."""
     return tuple(_round(rng, tables) for _ in range(count))
 
 
 def _round(rng: Random, tables: tuple[Table, ...]) -> Round:
-    if rng.random() < 0.08:
+    if rng.random() < 0.03:
         return ()
-    changed = [table for table in tables if rng.random() < 0.6] or [rng.choice(tables)]
+    changed = [table for table in tables if rng.random() < 0.75] or [rng.choice(tables)]
     changes = [_change(rng, table) for table in changed for _ in range(rng.choice((1, 1, 2, 3)))]
     rng.shuffle(changes)
     return tuple(changes)
@@ -61,9 +61,9 @@ def _change(rng: Random, table: Table) -> Change:
     kinds: tuple[Kind, ...] = ("insert", "delete", "update", "merge", "overwrite", "optimize")
     kind = rng.choices(kinds, weights=(9, 5, 5, 4, 1, 1))[0]
     if kind == "insert":
-        return Change(table.name, kind, rows=draw_rows(rng, table, rng.choice((1, 3, 6))))
+        return Change(table.name, kind, rows=_rows_like(rng, table, rng.choice((1, 3, 6))))
     if kind == "overwrite":
-        return Change(table.name, kind, rows=draw_rows(rng, table, 12))
+        return Change(table.name, kind, rows=_rows_like(rng, table, 12))
     if kind == "delete":
         return Change(table.name, kind, where=_where(rng))
     if kind == "update":
@@ -79,12 +79,22 @@ def _change(rng: Random, table: Table) -> Change:
     return Change(table.name, kind)
 
 
+def _rows_like(rng: Random, table: Table, most: int) -> tuple[Row, ...]:
+    """Draw rows, half of them like one that the table began with: so they meet what others met."""
+    rows = list(draw_rows(rng, table, most))
+    for n in range(len(rows)):
+        if table.rows and rng.random() < 0.5:
+            at, like = rng.randrange(len(table.columns)), rng.choice(table.rows)
+            rows[n] = (*like[:at], rows[n][at], *like[at + 1 :])
+    return tuple(rows)
+
+
 def _where(rng: Random) -> str:
     """Return a condition that both Spark and delta-rs read."""
     number = rng.randrange(20)
     return rng.choices(
         (f"k = {number % 5}", "k IS NULL", f"id < {number // 3}", f"id = {number}", f"id > {number}", "true"),
-        weights=(5, 2, 4, 4, 2, 0.3),
+        weights=(6, 2, 4, 2, 2, 0.2),
     )[0]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle import Trickle
 from trickle.model.options import DEFAULT, OPTIMISATIONS, with_disabled
-from trickle.testing.regimes import REGIMES, drawn, regime
+from trickle.testing.regimes import LIGHT, REGIMES, drawn, regime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,9 +20,15 @@ def draw_regime(rng: Random) -> str:
     name = drawn(str(rng.random()))
     if rng.random() < 0.75:
         return name
-    share = rng.choice((0.1, 0.1, 0.1, 0.5, 1.0))
+    share = rng.choice((0.1, 0.1, 0.1, 0.1, 0.1, 0.5, 1.0))
     some = [switch for switch in sorted(OPTIMISATIONS) if rng.random() < share]
     return name + WITHOUT + ", ".join(some) if some else name
+
+
+def is_light(text: str) -> bool:
+    """Return whether the driver computes most: ten rows by Spark take as long as ten refreshes by the driver."""
+    name, switches = read_regime(text)
+    return name in LIGHT and "driver_execution" not in switches
 
 
 def read_regime(text: str) -> tuple[str, tuple[str, ...]]:

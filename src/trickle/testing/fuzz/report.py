@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Final
 
+from trickle.testing.fuzz.case import Failure, Outcome, View
 from trickle.testing.fuzz.regimes import WITHOUT
-from trickle.testing.fuzz.run import SLOW, SLOW_SECONDS, Failure, Outcome, View
+
+SLOW: Final = 10.0
+SLOW_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
@@ -95,8 +99,9 @@ from decimal import Decimal
 from math import inf, nan
 
 from trickle.session import local_session
+from trickle.testing.fuzz.case import Case, View
 from trickle.testing.fuzz.changes import Change
-from trickle.testing.fuzz.run import Bench, Case, View, check
+from trickle.testing.fuzz.run import Bench, check
 from trickle.testing.fuzz.tables import Table
 
 TABLES = (

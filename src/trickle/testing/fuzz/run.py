@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
-from pathlib import Path
-from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from deltalake import DeltaTable
-from pyarrow.dataset import ParquetReadOptions
 from pyspark.errors import PySparkException
 
 from trickle.errors import NotDifferentiableError, TrickleError
-from trickle.session import WAREHOUSE_CONF
-from trickle.tables.arrow.local import local_frame
-from trickle.testing.fuzz.changes import Round, Writer, draw_rounds
+from trickle.testing.fuzz.case import Case, Failure, Outcome, Refreshed, View
+from trickle.testing.fuzz.choose import RESULT_ROWS
 from trickle.testing.fuzz.compare import differences
+from trickle.testing.fuzz.database import Database, Plain
 from trickle.testing.fuzz.known import known
-from trickle.testing.fuzz.queries import Queries
-from trickle.testing.fuzz.regimes import draw_regime, under
-from trickle.testing.fuzz.sql import Relation, constructs, render
-from trickle.testing.fuzz.tables import Table, draw_table
+from trickle.testing.fuzz.regimes import under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle import Trickle
+    from trickle.testing.fuzz.tables import Row, Table
 
 #: Why a query may be refused; see docs/reference/reasons-and-errors.md.
 REFUSALS: Final = frozenset({"UNSUPPORTED_SUBQUERY", "NON_LINEAR_RECURSION"})
@@ -41,85 +35,6 @@ QUICK: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "2",
 }
-RESULT_ROWS: Final = 5_000
-SLOW: Final = 10.0
-SLOW_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """A query and the regime it is maintained under."""
-
-    query: Relation | str
-    regime: str
-
-    @property
-    def sql(self) -> str:
-        """Return the query's text."""
-        return self.query if isinstance(self.query, str) else render(self.query)
-
-    @property
-    def constructs(self) -> frozenset[str]:
-        """Name what the query uses."""
-        return frozenset() if isinstance(self.query, str) else constructs(self.query)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A database, the views over it, and rounds of changes."""
-
-    tables: tuple[Table, ...]
-    views: tuple[View, ...]
-    rounds: tuple[Round, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What went wrong with one view of a case; the rounds of the case end where it showed."""
-
-    case: Case
-    kind: str
-    text: str
-
-    @property
-    def view(self) -> View:
-        """Return the view that failed."""
-        return self.case.views[0]
-
-
-@dataclass(slots=True)
-class Refreshed:
-    """One refresh that was compared with plain Spark."""
-
-    view: View
-    mode: str
-    changed: bool
-    seconds: float
-    plain_seconds: float
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of a case."""
-
-    refreshes: list[Refreshed] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    unusable: list[str] = field(default_factory=list)
-    created: int = 0
-    verified: int = 0
-
-
-def draw_case(seed: int, number: int, *, views: int = 6, rounds: int = 6, regime: str | None = None) -> Case:
-    """Draw a case; the same for the same seed and number."""
-    of_tables, of_changes, of_views = (Random(f"{seed}/{number}/{part}") for part in ("tables", "changes", "views"))
-    tables = tuple(draw_table(of_tables, name) for name in ("a", "b", "c")[: of_tables.choice((2, 3, 3))])
-    names = [regime or draw_regime(of_views) for _ in range(2)]
-    queries = Queries(of_views, tables)
-    drawn = tuple(View(queries.draw(), of_views.choice(names)) for _ in range(views))
-    return Case(tables, drawn, draw_rounds(of_changes, tables, rounds))
-
 
 _numbers: Final = count(1)
 
@@ -129,7 +44,7 @@ class Bench:
 
     def __init__(self, spark: SparkSession) -> None:
         """Make two sessions beside a session: one for the engine, one that has nothing of it."""
-        self.spark, self.plain = _quick(spark.newSession()), _quick(spark.newSession())
+        self.spark, self.plain = _quick(spark.newSession()), Plain(_quick(spark.newSession()))
 
     @contextmanager
     def database(self, tables: tuple[Table, ...]) -> Iterator[Database]:
@@ -146,7 +61,7 @@ class Bench:
             self.spark.sql("USE default")
             shutil.rmtree(database.folder, ignore_errors=True)
 
-    def run(self, case: Case, *, verify_every: int = 4) -> Outcome:
+    def run(self, case: Case, *, verify_every: int = 7) -> Outcome:
         """Run a case. Each view ends at its first failure."""
         outcome = Outcome()
         with self.database(case.tables) as database:
@@ -158,55 +73,11 @@ class Bench:
             views = [view for view in views if view.create()]
             for number, round_ in enumerate(case.rounds):
                 database.change(round_)
-                verify = number % verify_every == verify_every - 1
+                verify = (number + 1) % verify_every == 0 or number + 1 == len(case.rounds)
                 views = [view for view in views if view.refresh(number, verify=verify)]
                 if not views:
                     break
         return outcome
-
-
-class Database:
-    """Tables, as the engine sees them and as plain Spark does."""
-
-    def __init__(self, spark: SparkSession, plain: SparkSession, schema: str, tables: tuple[Table, ...]) -> None:
-        """Name the tables; nothing is made yet."""
-        self.spark = spark
-        self.schema = schema
-        self.folder = Path(str(spark.conf.get(WAREHOUSE_CONF))) / f"{schema}.db"
-        self.writer = Writer(spark, schema, self.folder, tables)
-        self._plain = plain
-        self._tables = tables
-
-    def change(self, round_: Round) -> None:
-        """Make changes, each by a commit of its own."""
-        for change in round_:
-            self.writer.write(change)
-        if round_:
-            self.show({change.table for change in round_})
-
-    def show(self, names: Collection[str] | None = None) -> None:
-        """Show plain Spark the newest rows of each table, read once for all queries."""
-        for table in self._tables:
-            if names is None or table.name in names:
-                rows = self._read(table.name, by_spark=table.by_spark)
-                local_frame(self._plain, rows, table.schema).createOrReplaceTempView(table.name)
-
-    def plain_rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query on plain Spark."""
-        return _rows(self._plain.sql(sql).toArrow())
-
-    def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a stream table."""
-        return self._read(name, by_spark=bool(DeltaTable(self.folder / name).protocol().reader_features))
-
-    def _read(self, name: str, *, by_spark: bool) -> list[tuple[Any, ...]]:
-        """Read a table; delta-rs does it in a tenth of the time, where it can."""
-        path = self.folder / name
-        if by_spark:
-            return _rows(self._plain.read.format("delta").load(str(path)).toArrow())
-        # Timestamps of 96 bits reach further than nanoseconds of 64.
-        options = ParquetReadOptions(coerce_int96_timestamp_unit="us")
-        return _rows(DeltaTable(path).to_pyarrow_dataset(parquet_read_options=options).to_table())
 
 
 class _Maintained:
@@ -221,16 +92,11 @@ class _Maintained:
         self.view = view
         self.case = case
         self.outcome = outcome
+        self._answer: tuple[list[Row], float] = ([], 0.0)
 
     def create(self) -> bool:
         """Make it; False if it is of no use."""
-        try:
-            expected = self._expected()
-        except PySparkException as error:
-            self.outcome.unusable.append(error.getCondition() or str(error)[:80])
-            return False
-        if len(expected[0]) > RESULT_ROWS:
-            self.outcome.unusable.append("too many rows")
+        if not self._ask():
             return False
         try:
             self.engine.create(self.name, self.view.sql, mode="differential")
@@ -240,14 +106,12 @@ class _Maintained:
         except Exception as error:
             return self._fail(0, f"create: {_code(error)}", _text(error))
         self.outcome.created += 1
-        return self._compare(0, expected[0])
+        return self._compare(0)
 
     def refresh(self, number: int, *, verify: bool) -> bool:
         """Refresh it and compare; False if something is wrong."""
-        try:
-            expected, plain_seconds = self._expected()
-        except PySparkException as error:
-            self.outcome.unusable.append(error.getCondition() or str(error)[:80])
+        # While its tables stay as they are, so does the answer.
+        if any(self.view.reads(change.table) for change in self.case.rounds[number]) and not self._ask():
             return False
         began = time.perf_counter()
         try:
@@ -257,10 +121,10 @@ class _Maintained:
         seconds = time.perf_counter() - began
         if report.mode == "full":
             return self._fail(number + 1, f"full: {report.reason and report.reason.code}", str(report.reason))
-        if not self._compare(number + 1, expected):
+        if not self._compare(number + 1):
             return False
         changed = bool(report.rows_inserted or report.rows_deleted)
-        self.outcome.refreshes.append(Refreshed(self.view, report.mode, changed, seconds, plain_seconds))
+        self.outcome.refreshes.append(Refreshed(self.view, report.mode, changed, seconds, self._answer[1]))
         return not verify or self._verify(number + 1)
 
     def _verify(self, rounds: int) -> bool:
@@ -271,13 +135,21 @@ class _Maintained:
             return self._fail(rounds, f"verify: {_code(error)}", _text(error))
         return report.ok or self._fail(rounds, "verify disagrees", str(report))
 
-    def _expected(self) -> tuple[list[tuple[Any, ...]], float]:
+    def _ask(self) -> bool:
+        """Have plain Spark answer the query; False if it does not, or at too great a length."""
         began = time.perf_counter()
-        rows = self.database.plain_rows(self.view.sql)
-        return rows, time.perf_counter() - began
+        try:
+            rows = self.database.plain_rows(self.view.sql)
+        except PySparkException as error:
+            self.outcome.unusable.append(error.getCondition() or str(error)[:80])
+            return False
+        self._answer = rows, time.perf_counter() - began
+        if len(rows) > RESULT_ROWS:
+            self.outcome.unusable.append("too many rows")
+        return len(rows) <= RESULT_ROWS
 
-    def _compare(self, rounds: int, expected: list[tuple[Any, ...]]) -> bool:
-        extra, missing = differences(self.database.rows(self.name), expected)
+    def _compare(self, rounds: int) -> bool:
+        extra, missing = differences(self.database.rows(self.name), self._answer[0])
         if not extra and not missing:
             return True
         when = f"after round {rounds}" if rounds else "at creation"
@@ -296,11 +168,6 @@ def _quick(spark: SparkSession) -> SparkSession:
     for key, value in QUICK.items():
         spark.conf.set(key, value)
     return spark
-
-
-def _rows(table: Any) -> list[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in table.columns]
-    return list(zip(*columns, strict=True))
 
 
 def _code(error: Exception) -> str:

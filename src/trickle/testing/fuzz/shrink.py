@@ -23,8 +23,9 @@ from trickle.testing.fuzz.sql import (
 )
 
 if TYPE_CHECKING:
+    from trickle.testing.fuzz.case import Case, Failure
     from trickle.testing.fuzz.changes import Change, Round
-    from trickle.testing.fuzz.run import Case, Check, Failure
+    from trickle.testing.fuzz.run import Check
     from trickle.testing.fuzz.tables import Row
 
 
@@ -65,8 +66,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 
 def _fewer_tables(case: Case) -> Iterator[Case]:
-    sql = case.views[0].sql
-    used = tuple(table for table in case.tables if f"FROM {table.name}" in sql)
+    used = tuple(table for table in case.tables if case.views[0].reads(table.name))
     if len(used) < len(case.tables):
         names = {table.name for table in used}
         rounds = tuple(tuple(c for c in round_ if c.table in names) for round_ in case.rounds)

@@ -129,7 +129,7 @@ def draw_rows(rng: Random, table: Table | tuple[tuple[str, str], ...], most: int
 
 def draw_table(rng: Random, name: str) -> Table:
     """Draw a table."""
-    mapped = rng.random() < 0.08
+    mapped = rng.random() < 0.04
     names = rng.sample(MAPPED_NAMES if mapped else PLAIN_NAMES, rng.randint(2, 4))
     types = [rng.choice(("string", "int", "double", DECIMAL, "date")), *rng.choices(tuple(VALUES), k=len(names) - 1)]
     columns = (("id", "bigint"), ("k", "int"), *zip(names, types, strict=True))
@@ -143,8 +143,8 @@ def draw_table(rng: Random, name: str) -> Table:
         rows=(),
         partition=partition,
         change_feed=rng.random() < 0.5,
-        deletion_vectors=rng.random() < 0.1,
+        deletion_vectors=rng.random() < 0.06,
         mapped=mapped,
     )
-    rows = draw_rows(rng, table, rng.choice((6, 10, 16))) if rng.random() < 0.93 else ()
+    rows = draw_rows(rng, table, rng.choice((6, 10, 16, 16, 40))) if rng.random() < 0.96 else ()
     return Table(name, columns, rows, partition, table.change_feed, table.deletion_vectors, mapped)
