@@ -8,7 +8,7 @@ from typing import Final
 from .case import Case, Way, case
 
 ADDITIVE = Way(
-    "counts, sums and averages of whole numbers and decimals are kept and added to; with any other function beside them "
+    "counts, sums and averages of integers and decimals are stored and added to; with any other function beside them "
     "the touched groups are recomputed",
     "nothing if sums are stored, else rows of the touched groups",
 )

@@ -9,8 +9,8 @@ from .case import Case, Way, case
 _SUMS: Final = "(SELECT bin, sum(x) AS total FROM weights GROUP BY bin)"
 
 REMEMBERED: Final = Way(
-    "sums of doubles that anything else reads are remembered in a state table and replaced by key: "
-    "they have the same digits wherever they are read",
+    "sums of doubles that another operator reads are stored in a state table and replaced by key: "
+    "they have the same digits everywhere",
     "rows of the touched groups",
 )
 ONE_ORDER: Final = Way("doubles are added in one order in each partition", "rows of the touched partitions")

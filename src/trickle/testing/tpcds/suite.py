@@ -71,7 +71,7 @@ class Suite:
         self._show(round_)
 
     def _show(self, round_: int) -> None:
-        """Return plain Spark the rows of a round, in Parquet files: what it answers owes nothing to Delta tables."""
+        """Show plain Spark the rows of a round, in Parquet files, so that its answer does not depend on Delta tables."""
         import pyarrow.parquet as pq
 
         rows = self.sources.rows
