@@ -135,8 +135,8 @@ def test_declared_keys_change_nothing(database, trickle):
     names = dict(zip(("x", "y", "z"), list(WRITTEN.values())[:3], strict=True))
     for name, sql in names.items():
         trickle.create(name, sql, mode="differential")
-    trickle.engine.declare("a", primary_key="id")
-    trickle.engine.declare("b", primary_key="id")
+    trickle.declare("a", primary_key="id")
+    trickle.declare("b", primary_key="id")
 
     for half in (COMMITS[:2], COMMITS[2:]):
         database.change(half)

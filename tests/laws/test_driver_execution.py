@@ -26,6 +26,8 @@ from .random_plans import BUILDERS, SOURCES, databases, plans, scan
 if TYPE_CHECKING:
     import polars as pl
 
+    from trickle.algebra.expr import Opaque
+
 AT = ("old", "new", "change")
 IN_DRIVER = [node for node in BUILDERS if node in DriverExecution.OPERATORS and node is not Window]
 """Operators that the driver computes whenever it has their inputs; of windows it computes ranks alone."""
@@ -35,14 +37,18 @@ def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
     """Give the parts of a plan that are computed in the driver, each with its rows."""
     made = []
 
-    def table(leaf: Plan) -> pa.Table:
-        rows = list(evaluate(leaf, database).elements())
-        arrays = [pa.array([row[i] for row in rows], pa.int64()) for i, _ in enumerate(leaf.columns)]
-        return pa.table(arrays, names=[c.name for c in leaf.columns])
+    class Leaves:
+        def driver_rows(self, leaf: Plan) -> pa.Table:
+            rows = list(evaluate(leaf, database).elements())
+            arrays = [pa.array([row[i] for row in rows], pa.int64()) for i, _ in enumerate(leaf.columns)]
+            return pa.table(arrays, names=[c.name for c in leaf.columns])
 
-    def keep(part: Plan, found: pl.DataFrame) -> Plan:
-        made.append((part, Counter(found.rows())))
-        return Shared(f"made{len(made)}", part)
+        def driver_form(self, _: Opaque) -> None:
+            return None
+
+        def keep_computed(self, part: Plan, found: pl.DataFrame) -> Plan:
+            made.append((part, Counter(found.rows())))
+            return Shared(f"made{len(made)}", part)
 
     def settle(node: Plan) -> Plan:
         """Drop what hangs on nothing, as a refresh does before it computes."""
@@ -50,7 +56,7 @@ def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
             return node.child if evaluate(node.trigger, database) else Empty(node.columns)
         return node
 
-    DriverExecution(table, lambda _: None, keep).visit(prune(transform(plan, settle)))
+    DriverExecution(Leaves()).visit(prune(transform(plan, settle)))
     return made
 
 

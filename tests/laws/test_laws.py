@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trickle.algebra.aggregate_state import AggregateState
-    from trickle.compute.key_propagation import KeysOf
+    from trickle.compute.key_ranges import ReadKeys
 
 
 @settings(max_examples=400, deadline=None)
@@ -239,18 +239,21 @@ def test_rows_looked_up_by_keys_keep_the_meaning_of_a_change_plan(plan, database
     change = program.derive(frozenset(SOURCES)).change
     names = (f"found{n}" for n in count())
 
-    def found(table: Scan, wanted: Mapping[int, Keys]) -> Plan:
-        rows: Plan = table
-        for column in table.base:
-            if column.id in wanted:
-                some = [Call("=", (Col(column), Lit(v))) for v in wanted[column.id].distinct(10**6).to_pylist()]
-                rows = Filter(reduce(lambda a, b: Call("or", (a, b)), some, Lit(value=False)), rows)
-        return Shared(next(names), rows)
+    class Reader:
+        read_keys = staticmethod(keys_in(database))
 
-    def settle(part: Plan) -> Plan:
-        return Shared(next(names), part)
+        def read_scan(self, table: Scan, wanted: Mapping[int, Keys]) -> Plan:
+            rows: Plan = table
+            for column in table.base:
+                if column.id in wanted:
+                    some = [Call("=", (Col(column), Lit(v))) for v in wanted[column.id].distinct(10**6).to_pylist()]
+                    rows = Filter(reduce(lambda a, b: Call("or", (a, b)), some, Lit(value=False)), rows)
+            return Shared(next(names), rows)
 
-    propagated = KeyPropagation(keys_in(database), found, settle).visit(change)
+        def compute_part(self, part: Plan) -> Plan:
+            return Shared(next(names), part)
+
+    propagated = KeyPropagation(Reader()).visit(change)
 
     assert evaluate(propagated, database) == evaluate(change, database)
 
@@ -264,13 +267,19 @@ def test_a_scan_that_meets_a_change_is_looked_up_by_the_keys_of_the_change():
     database = {("r", "change"): rows, ("s", "new"): Counter({(1, 7): 1, (2, 8): 2, (9, 9): 1})}
     asked = []
 
-    def found(table: Scan, wanted: Mapping[int, Keys]) -> Plan:
-        asked.append(
-            (table.source, {c.name: wanted[c.id].distinct(10).to_pylist() for c in table.base if c.id in wanted})
-        )
-        return table
+    class Reader:
+        read_keys = staticmethod(keys_in(database))
 
-    KeyPropagation(keys_in(database), found).visit(change)
+        def read_scan(self, table: Scan, wanted: Mapping[int, Keys]) -> Plan:
+            asked.append(
+                (table.source, {c.name: wanted[c.id].distinct(10).to_pylist() for c in table.base if c.id in wanted})
+            )
+            return table
+
+        def compute_part(self, part: Plan) -> Plan:
+            return part
+
+    KeyPropagation(Reader()).visit(change)
     narrowed = narrow(change, keys_in(database))
 
     assert asked == [("s", {"a": [1, 2]})]
@@ -279,7 +288,7 @@ def test_a_scan_that_meets_a_change_is_looked_up_by_the_keys_of_the_change():
     assert evaluate(narrowed, database) == evaluate(change, database)
 
 
-def keys_in(database) -> KeysOf:
+def keys_in(database) -> ReadKeys:
     def keys_of(leaf: Plan, column: Column) -> Keys:
         place = leaf.columns.index(column)
         # The model's columns may hold truth values beside numbers: True is 1 to it.

@@ -277,7 +277,7 @@ def test_a_garbled_record_of_the_table_itself_is_said_and_repaired(sales):
 
 
 @pytest.mark.parametrize("others", [1, 3])
-@pytest.mark.parametrize("moment", ["_refresh_stages", "_run_stage", "_differential"])
+@pytest.mark.parametrize("moment", ["_refresh_state_tables", "_run_state_table", "_differential"])
 def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, others):
     """Another process refreshes once, or so often that the state this one computes from is gone."""
     table = sales.trickle.create("totals", TOTALS, mode="differential")

@@ -28,9 +28,9 @@ def shop(spark):
     spark.sql("INSERT INTO orders SELECT id, id % 5, DATE'2026-01-01' + int(id % 7) FROM range(40)")
     spark.sql("INSERT INTO lines SELECT o.id, l.id, o.id * 10 + l.id FROM range(40) o, range(3) l")
     trickle = Trickle(spark)
-    trickle.engine.declare("customers", primary_key="id")
-    trickle.engine.declare("orders", primary_key="ID", foreign_key={"customer": "customers"})
-    trickle.engine.declare("lines", primary_key=("order_id", "n"), foreign_key={"order_id": "keyed.orders"})
+    trickle.declare("customers", primary_key="id")
+    trickle.declare("orders", primary_key="ID", foreign_key={"customer": "customers"})
+    trickle.declare("lines", primary_key=("order_id", "n"), foreign_key={"order_id": "keyed.orders"})
     yield trickle
     spark.sql("USE default")
     spark.sql("DROP DATABASE keyed CASCADE")

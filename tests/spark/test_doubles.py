@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trickle import Trickle
-from trickle.compute.evaluation import Evaluation
+from trickle.compute.evaluation import evaluate_by_spark
+from trickle.compute.inputs import Inputs
+from trickle.model.definition import SourceVersion
 from trickle.tables.arrow.local import row_key
 from trickle.testing.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from trickle.algebra.plan import Scan
 
 SETTINGS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 SUMS = "(SELECT k, sum(x) AS s FROM t GROUP BY k)"
@@ -103,11 +104,8 @@ def check_above(lab: Lab) -> None:
         **{name: lab.state_tables._known[name][1] for name in lab.state_tables._known},
     }
 
-    def snapshot(scan: Scan) -> DataFrame:
-        source = sources[scan.source]
-        return source.snapshot(source.head())
-
-    expected = Evaluation(lab._jvm, snapshot, {}).frame(prepared.program.plan).collect()
+    newest = {name: SourceVersion(version=source.head(), identity="") for name, source in sources.items()}
+    expected = evaluate_by_spark(lab._jvm, Inputs(sources, newest, newest)).frame(prepared.program.plan).collect()
     assert Counter(map(row_key, target.rows())) == Counter(row_key(tuple(row)) for row in expected)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 from trickle.algebra.expr import Column
 from trickle.algebra.plan import Scan
 from trickle.compile.program import SELF
-from trickle.compute.declared_keys import Declared
+from trickle.compute.declared_keys import DeclaredKeys
+from trickle.compute.inputs import Inputs
 from trickle.errors import SourceError
 from trickle.model.definition import SourceVersion
 from trickle.model.keys import ForeignKey, TableKeys
@@ -37,13 +41,20 @@ def versions(draw):
 
 
 class Source:
-    """Keys alone."""
+    """Its keys, and rows to search."""
 
     def __init__(self, *keys: TableKeys) -> None:
         self.declared = keys
+        self.rows: list[list[tuple[int | None, ...]]] = []
+        self.searched: list[dict[str, list[int]]] = []
 
     def keys(self, version: int) -> TableKeys:
         return self.declared[version] if len(self.declared) > 1 else self.declared[0]
+
+    def find(self, version: int, columns, keys) -> pa.Table:
+        self.searched.append({name: values.to_pylist() for name, values in keys.items()})
+        found = [r for r in self.rows[version] if all(r[columns.index(n)] in v.to_pylist() for n, v in keys.items())]
+        return table([r for r in found if None not in r], columns)
 
 
 def table(rows, names) -> pa.Table:
@@ -56,17 +67,12 @@ def change(old, new, names) -> pa.Table:
     return table([(*row, weight) for row, weight in net.items() if weight], (*names, "__weight"))
 
 
-def declared(old, new, sources, searched) -> Declared:
-    def search(scan, keys):
-        rows = (old if scan.at == "old" else new)[scan.source]
-        names = COLUMNS[scan.source]
-        searched.append({name: values.to_pylist() for name, values in keys.items()})
-        some = [r for r in rows if all(r[names.index(n)] in v.to_pylist() for n, v in keys.items())]
-        return table([r for r in some if None not in r], names)
-
+def declared(old, new, sources, searched) -> Inputs:
+    for name, source in sources.items():
+        source.rows, source.searched = [old[name], new[name]], searched
     at = [{n: SourceVersion(version=v, identity=f"{n}-id") for n in sources} for v in (0, 1)]
     changes = {n: change(old[n], new[n], COLUMNS[n]) for n in sources if Counter(old[n]) != Counter(new[n])}
-    return Declared(sources, *at, changes, search)
+    return Inputs(sources, *at, declared=DeclaredKeys(sources, *at, changes))
 
 
 def scan(source: str, at) -> Scan:
@@ -81,7 +87,7 @@ def test_rows_are_those_a_search_finds(both, at, source, keys):
     known = declared(old, new, {"orders": Source(ORDER_KEYS), "lines": Source(LINE_KEYS)}, searched)
     wanted = {COLUMNS[source][0]: pa.array(sorted(keys), pa.int64())}
 
-    found = known.find(scan(source, at), wanted)
+    found = known.lookup(scan(source, at), wanted)
 
     rows = [r for r in (old if at == "old" else new)[source] if r[0] in keys]
     assert Counter(zip(*(c.to_pylist() for c in found.columns), strict=True)) == Counter(rows)
@@ -96,7 +102,7 @@ def test_rows_are_those_a_search_finds(both, at, source, keys):
 def find(old, new, source, at, keys=(1, 2), line_keys=LINE_KEYS):
     searched: list[dict[str, list[int]]] = []
     known = declared(old, new, {"orders": Source(ORDER_KEYS), "lines": Source(line_keys)}, searched)
-    return known.find(scan(source, at), {COLUMNS[source][0]: pa.array(keys, pa.int64())}), searched
+    return known.lookup(scan(source, at), {COLUMNS[source][0]: pa.array(keys, pa.int64())}), searched
 
 
 def test_two_rows_of_one_primary_key_are_an_error():
@@ -119,18 +125,20 @@ def test_a_key_that_the_query_does_not_read_tells_nothing():
     old, new = {"orders": [], "lines": []}, {"orders": [(1, 0)], "lines": [(1, 5)]}
     searched: list[dict[str, list[int]]] = []
     known = declared(old, new, {"orders": Source(ORDER_KEYS), "lines": Source(LINE_KEYS)}, searched)
-    known.changes = {**known.changes, "orders": known.changes["orders"].drop_columns(["id"])}
+    changes = {**known.declared.changes, "orders": known.declared.changes["orders"].drop_columns(["id"])}
+    known = replace(known, declared=replace(known.declared, changes=changes, _known={}))
 
-    found = known.find(scan("lines", "new"), {"order_id": pa.array([1], pa.int64())})
+    found = known.lookup(scan("lines", "new"), {"order_id": pa.array([1], pa.int64())})
 
     assert found.num_rows == 1
     assert searched == [{"order_id": [1]}]
 
 
 def test_rows_of_the_stream_table_itself_are_searched_for():
-    known = Declared({}, {}, {}, {}, lambda _, keys: table([(1, 0)], ("id", "day")) if keys else None)
+    itself: Any = SimpleNamespace(small_rows=lambda to_search: table([(1, 0)], ("id", "day")) if to_search else None)
+    known = Inputs({}, {}, {}, itself, declared=DeclaredKeys({}, {}, {}, {}))
 
-    found = known.find(Scan(SELF, scan("orders", "new").base, "new"), {"id": pa.array([1], pa.int64())})
+    found = known.lookup(Scan(SELF, scan("orders", "new").base, "new"), {"id": pa.array([1], pa.int64())})
 
     assert found.num_rows == 1
 
@@ -140,7 +148,7 @@ def test_keys_declared_since_the_last_refresh_tell_nothing_of_it():
     searched: list[dict[str, list[int]]] = []
     sources = {"orders": Source(ORDER_KEYS), "lines": Source(TableKeys(), LINE_KEYS)}
 
-    found = declared(old, new, sources, searched).find(scan("lines", "old"), {"order_id": pa.array([1], pa.int64())})
+    found = declared(old, new, sources, searched).lookup(scan("lines", "old"), {"order_id": pa.array([1], pa.int64())})
 
     assert found.num_rows == 1
     assert searched == [{"order_id": [1]}]

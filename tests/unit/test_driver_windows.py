@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Col, Column, Lit, Output
 from trickle.algebra.plan import Scan, Window
-from trickle.compute.driver.values import Values
+from trickle.compute.driver.expressions import Expressions
 from trickle.compute.driver.windows import ranked_rows
 
 A, B, C = (Column(i, name, "int") for i, name in enumerate("abc", 1))
@@ -29,7 +29,7 @@ def test_ranks_are_those_of_a_sort(rows, partition, descending, nulls_last):
     plan = Window(functions, tuple(map(Col, partition)), order, Scan("t", (A, B, C), "new"))
     frame = pl.DataFrame(rows, schema={str(c.id): pl.Int32 for c in (A, B, C)}, orient="row")
 
-    found = ranked_rows(plan, frame, Values(lambda _: None)).rows()
+    found = ranked_rows(plan, frame, Expressions(lambda _: None)).rows()
 
     def key(row):
         b, c = row[1], row[2]

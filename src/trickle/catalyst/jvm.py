@@ -41,7 +41,7 @@ class Jvm:
         self._classes: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
         self._longs: Recent[int, Any] = Recent(options.constants_kept)
-        self.simple_forms: Recent[int, Expr | None] = Recent(options.expressions_kept)
+        self.driver_forms: Recent[int, Expr | None] = Recent(options.expressions_kept)
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")

@@ -10,7 +10,7 @@ Only the other keys are searched for. A change that contradicts a declaration en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +29,32 @@ if TYPE_CHECKING:
     from trickle.model.keys import TableKeys
     from trickle.tables.contract import SourceTable
 
-    Find = Callable[[Scan, Mapping[str, pa.Array]], pa.Table | None]
-
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
-    """Values of a column that need no search, and all rows that have them; None for none."""
+    """The rows of a scan that a declared key tells of, and the keys that are still to be searched for.
+
+    Attributes:
+        rows: The rows; None if the key tells that there are none.
+        keys_left: What is left of the keys asked for.
+        is_all: True if nothing is left to search for.
+    """
+
+    rows: pa.Table | None
+    keys_left: Mapping[str, pa.Array]
+    is_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Covered:
+    """Values of a column that a declared key covers, and all rows that have them; None for none."""
 
     values: pa.Array
     rows: pa.Table | None
 
 
-@dataclass(slots=True)
-class Declared:
+@dataclass(frozen=True, slots=True)
+class DeclaredKeys:
     """What the keys declared of a refresh's sources tell, given their changes.
 
     Attributes:
@@ -50,50 +63,42 @@ class Declared:
         new: Their versions after.
         changes: Of each source whose rows changed, the change as a table, its weights the last column; None if the driver
             does not have it.
-        search: Finds rows by keys in a source itself.
     """
 
     sources: Mapping[str, SourceTable]
     old: Mapping[str, SourceVersion]
     new: Mapping[str, SourceVersion]
     changes: Mapping[str, pa.Table | None]
-    search: Find
-    _known: dict[tuple[str, str, str], KnownRows | None] = field(default_factory=dict)
+    _known: dict[tuple[str, str, str], _Covered | None] = field(default_factory=dict)
 
-    def find(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows of a scan that have some keys; None if they are to be read from its snapshot."""
+    def known_rows(self, scan: Scan, keys: Mapping[str, pa.Array]) -> KnownRows | None:
+        """Give the rows of a scan with some keys that need no search; None if no declared key tells of any."""
+        if scan.source not in self.sources:  # a state table of another plan
+            return None
         for column, wanted in keys.items():
-            # The stream table's own rows are read under a name that is no source's.
-            known = self._known_by(scan, column) if scan.source in self.sources else None
+            known = self._known_by(scan, column)
             if known is not None and known.values.type == wanted.type:
-                return self._with_known(scan, keys, column, known)
-        return self.search(scan, keys)
+                left = _without(wanted, known.values)
+                rows = None
+                if known.rows is not None:
+                    rows = with_keys(known.rows.select([c.name for c in scan.base]), keys)
+                return KnownRows(rows, {**keys, column: left}, is_all=rows is not None and not len(left))
+        return None
 
-    def _with_known(self, scan: Scan, keys: Mapping[str, pa.Array], column: str, known: KnownRows) -> pa.Table | None:
-        left = _without(keys[column], known.values)
-        rows = known.rows
-        if rows is not None:
-            rows = rows.select([c.name for c in scan.base])
-            rows = with_keys(rows, keys)
-            if not len(left):
-                return rows
-        found = self.search(scan, {**keys, column: left})
-        return found if rows is None or found is None else pa.concat_tables([found, rows.cast(found.schema)])
-
-    def _known_by(self, scan: Scan, column: str) -> KnownRows | None:
+    def _known_by(self, scan: Scan, column: str) -> _Covered | None:
         place = scan.source, scan.at, column
         if place not in self._known:
             self._known[place] = self._by_primary(scan, column) or self._by_foreign(scan, column)
         return self._known[place]
 
-    def _by_primary(self, scan: Scan, column: str) -> KnownRows | None:
+    def _by_primary(self, scan: Scan, column: str) -> _Covered | None:
         change = self.changes.get(scan.source)
         if change is None or self._keys(scan.source).primary != (column,):
             return None
         came, went = self._unique_sides(scan.source, column, change)
-        return KnownRows(_together(came[column], went[column]), came if scan.at == "new" else went)
+        return _Covered(_together(came[column], went[column]), came if scan.at == "new" else went)
 
-    def _by_foreign(self, scan: Scan, column: str) -> KnownRows | None:
+    def _by_foreign(self, scan: Scan, column: str) -> _Covered | None:
         parent = self._parent(scan.source, column)
         theirs = None if parent is None else self.changes.get(parent)
         mine = self.changes.get(scan.source)
@@ -105,7 +110,7 @@ class Declared:
         came, went = (rows[key] for rows in self._unique_sides(parent, key, theirs))
         fresh, gone = _without(came, went), _without(went, came)
         if mine is None:
-            return KnownRows(_together(fresh, gone), None)
+            return _Covered(_together(fresh, gone), None)
         rows_came, rows_went = _sides(mine)
         for rows, absent, when in ((rows_came, gone, "any more"), (rows_went, fresh, "before")):
             orphans = rows.filter(pc.is_in(rows[column], value_set=absent))
@@ -113,7 +118,7 @@ class Declared:
                 text = f"{scan.source}.{column} has {orphans[column][0].as_py()!r}, which {parent} does not have {when}"
                 raise _violated(text)
         rows, keys = (rows_came, fresh) if scan.at == "new" else (rows_went, gone)
-        return KnownRows(_together(fresh, gone), rows.filter(pc.is_in(rows[column], value_set=keys)))
+        return _Covered(_together(fresh, gone), rows.filter(pc.is_in(rows[column], value_set=keys)))
 
     def _parent(self, source: str, column: str) -> str | None:
         """Name the source whose primary key a column holds by itself."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from trickle.compile.program import SELF
 from trickle.tables.arrow.rows import with_keys
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.plan import Scan
+    from trickle.compute.declared_keys import DeclaredKeys
+    from trickle.compute.rows import Rows
     from trickle.model.definition import SourceVersion
     from trickle.tables.contract import SourceTable, TargetTable
 
@@ -29,33 +32,62 @@ class Inputs:
     """Reads sources and state tables at two frontiers; the stream table's own rows are those of now.
 
     Attributes:
-        sources: The sources by name, and the state tables opened so far.
+        sources: The sources and state tables by name.
+        old: The frontier before.
+        new: The frontier after.
+        target: The stream table itself, for plans that read its rows.
+        changes: The netted changes between the frontiers, of what has any.
+        declared: What declared keys tell of rows, given the changes; None to search for all of them.
     """
 
     sources: Mapping[str, SourceTable]
-    target: TargetTable
     old: Mapping[str, SourceVersion]
     new: Mapping[str, SourceVersion]
+    target: TargetTable | None = None
+    changes: Mapping[str, Rows] = field(default_factory=dict)
+    declared: DeclaredKeys | None = None
 
     def snapshot(self, scan: Scan) -> DataFrame:
         """Give the rows of a scan."""
         names = tuple(c.name for c in scan.base)
         if scan.source == SELF:
-            return self.target.frame().toDF(*names)
+            return self._itself.frame().toDF(*names)
         return self.sources[scan.source].snapshot(self._version(scan), names)
 
-    def find(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Find the rows of a scan by keys; None if they are to be read from its snapshot."""
+    def change(self, source: str) -> Rows:
+        """Give the change of a source, its weights in the last column."""
+        return self.changes[source]
+
+    def lookup(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows of a scan that have some keys, or all rows of a small table without keys.
+
+        None if they are to be read from its snapshot. Nobody searches for rows that a declared key tells of.
+        """
         names = tuple(c.name for c in scan.base)
         if scan.source == SELF:
-            rows = self.target.small_rows(to_search=bool(keys))
+            rows = self._itself.small_rows(to_search=bool(keys))
             rows = None if rows is None else rows.rename_columns(list(names))
             return rows if rows is None or not keys else with_keys(rows, keys)
-        return self.sources[scan.source].find(self._version(scan), names, keys)
+        known = None if self.declared is None else self.declared.known_rows(scan, keys)
+        if known is None:
+            return self.sources[scan.source].find(self._version(scan), names, keys)
+        if known.is_all:
+            return known.rows
+        found = self.sources[scan.source].find(self._version(scan), names, known.keys_left)
+        if found is None or known.rows is None:
+            return found
+        return pa.concat_tables([found, known.rows.cast(found.schema)])
 
     def fan_out(self, source: str, column: str) -> float:
         """Give how many rows of a source have one value of a column, as far as its log tells."""
         return 1.0 if source == SELF else fan_out_of(self.sources[source], self.new[source].version, column)
+
+    @property
+    def _itself(self) -> TargetTable:
+        if self.target is None:
+            message = "a plan that reads the stream table's own rows needs the stream table"
+            raise AssertionError(message)
+        return self.target
 
     def _version(self, scan: Scan) -> int:
         return (self.old if scan.at == "old" else self.new)[scan.source].version

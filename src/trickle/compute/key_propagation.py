@@ -1,4 +1,4 @@
-"""Which rows of a big table a change can reach: those whose join keys are among the keys of results at hand.
+"""Semi-join key propagation: a change needs only the rows of a big table whose join keys are among its own.
 
 A plan is walked from the small sides of its joins to the big ones. At each scan the walk knows, for some columns, the only
 values that matter there, because a join above meets them with nothing else. Columns are followed through projections, filters,
@@ -7,9 +7,9 @@ groups and unions to the result they come from. Every set of keys may hold too m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,35 +67,38 @@ def _chunks(values: Any) -> list[Any]:
     return values.chunks if isinstance(values, pa.ChunkedArray) else [values]
 
 
-KeysOf = Callable[[Plan, Column], Keys | None]
-"""Gives the values of a column of a result at hand."""
-
 Wanted = Mapping[int, Keys]
+"""The only values that matter, by the ids of columns."""
 
-AtScan = Callable[[Scan, Wanted], Plan]
+
+class Reader(Protocol):
+    """What the walk asks of whoever computes the plan."""
+
+    def read_keys(self, leaf: Plan, column: Column) -> Keys | None:
+        """Give the values of a column of a leaf whose rows the driver holds; None if it does not hold them."""
+        ...
+
+    def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:
+        """Give what to put in the place of a scan, of whose rows only those with the wanted values matter."""
+        ...
+
+    def compute_part(self, plan: Plan) -> Plan:
+        """Compute a part that gives keys, if that can be done at once: fewer rows have fewer keys."""
+        ...
 
 
+@dataclass(frozen=True, slots=True)
 class KeyPropagation:
     """One walk over a plan."""
 
-    def __init__(self, keys_of: KeysOf, at_scan: AtScan, settle: Callable[[Plan], Plan] = lambda plan: plan) -> None:
-        """Start.
-
-        Args:
-            keys_of: Gives the values of a column of a result at hand.
-            at_scan: Gives what to put in the place of a scan.
-            settle: Computes a part that gives keys, if it can be at once: fewer rows have fewer keys.
-        """
-        self._keys_of = keys_of
-        self._at_scan = at_scan
-        self._settle = settle
+    reader: Reader
 
     def visit(self, plan: Plan, wanted: Wanted | None = None) -> Plan:
         """Rebuild a plan of whose rows only those with the wanted values matter."""
         wanted = wanted or {}
         match plan:
             case Scan(at="old" | "new"):
-                return self._at_scan(plan, {c.id: wanted[c.id] for c in plan.base if c.id in wanted})
+                return self.reader.read_scan(plan, {c.id: wanted[c.id] for c in plan.base if c.id in wanted})
             case Scan() | Shared():
                 return plan
             case Filter() | RowWise():
@@ -136,7 +139,7 @@ class KeyPropagation:
         above = {} if probes or kind == "full" else wanted
         if both and _is_recomputed(first) and _is_table(second):
             second, above = self._sieved(join, first, second, above, from_right=from_right)
-        first = self._settle(self.visit(first, above))
+        first = self.reader.compute_part(self.visit(first, above))
         found: dict[int, Keys] = dict(wanted) if both or probes else {}
         if kind != "full":
             for key in join.keys:
@@ -151,7 +154,7 @@ class KeyPropagation:
         for key in join.keys:
             ahead = self._across(key, first, from_right=from_right)
             if ahead:
-                second = self._settle(self.visit(second, ahead))
+                second = self.reader.compute_part(self.visit(second, ahead))
                 return second, _fewer(wanted, self._across(key, second, from_right=not from_right))
         return second, wanted
 
@@ -165,12 +168,12 @@ class KeyPropagation:
         return {other.column.id: found}
 
     def values(self, plan: Plan, expr: Expr) -> Keys | None:
-        """Give the values that a column of a plan may have, None if they are not at hand."""
+        """Give the values that a column of a plan may have, None if the driver does not hold them."""
         if not isinstance(expr, Col) or expr.column.id not in plan.ids:
             return None
         match plan:
             case Scan(at="change") | Shared():
-                return self._keys_of(plan, expr.column)
+                return self.reader.read_keys(plan, expr.column)
             case Filter() | Repeat():
                 return self.values(plan.child, expr)
             case Project() | Aggregate():

@@ -7,26 +7,41 @@ most of the table. A range says less than the keys themselves, so nothing is los
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from trickle.algebra.expr import Call, Col, Column, Expr, Lit
 from trickle.algebra.plan import Filter, Plan, Scan
-from trickle.compute.key_propagation import KeyPropagation, Keys, KeysOf, Wanted
+from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
 
 _WITH_LITERALS: Final = {"bigint": int, "int": int, "string": str}
 
 
-def narrow(plan: Plan, keys_of: KeysOf) -> Plan:
-    """Put ranges on the scans of a plan."""
+ReadKeys = Callable[[Plan, Column], Keys | None]
+"""Gives the values of a column of a leaf, None if the driver does not have them."""
 
-    def at_scan(scan: Scan, wanted: Wanted) -> Plan:
+
+def narrow(plan: Plan, read_keys: ReadKeys) -> Plan:
+    """Put ranges on the scans of a plan."""
+    return KeyPropagation(_Ranges(read_keys)).visit(plan)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Puts ranges in the place of keys, and computes nothing."""
+
+    read_keys: ReadKeys
+
+    def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:
         plan: Plan = scan
         for column in scan.base:
             condition = _within(column, wanted[column.id]) if column.id in wanted else None
             plan = plan if condition is None else Filter(condition, plan)
         return plan
 
-    return KeyPropagation(keys_of, at_scan).visit(plan)
+    def compute_part(self, plan: Plan) -> Plan:
+        return plan
 
 
 def _within(column: Column, keys: Keys) -> Expr | None:

@@ -39,10 +39,10 @@ def verb(
         except TrickleError:
             raise
         except Exception as error:
-            told = _change_rows(error, _where(method.__name__, self, args, kwargs))
-            if told is None:
+            translated = _translate(error, _where(method.__name__, self, args, kwargs))
+            if translated is None:
                 raise
-            raise told from error
+            raise translated from error
 
     return guarded
 
@@ -55,7 +55,7 @@ def _where(name: str, of: object, args: tuple[object, ...], kwargs: dict[str, ob
     return f"{name} of '{table}'" if table is not None and name != "validate" else name
 
 
-def _change_rows(error: Exception, where: str) -> TrickleError | None:
+def _translate(error: Exception, where: str) -> TrickleError | None:
     """Give the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
     import polars as pl
     import pyarrow as pa

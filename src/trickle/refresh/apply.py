@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
-from trickle.compute.evaluation import Rows
+from trickle.compute.rows import Rows
 from trickle.errors import StateError
 from trickle.model import reason as codes
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trickle.algebra.plan import Plan, Scan
-from trickle.algebra.walk import walk
-from trickle.compute.declared_keys import Declared
-from trickle.compute.evaluation import Evaluation, Rows, from_arrow
+from trickle.compute.changes import read_changes
+from trickle.compute.declared_keys import DeclaredKeys
+from trickle.compute.evaluation import Evaluation, evaluate_by_spark
 from trickle.compute.inputs import Inputs
+from trickle.compute.leaves import Leaves
+from trickle.compute.rows import Rows
 from trickle.errors import ConflictError, NotDifferentiableError, SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change, Costs, Estimate, was_wrong
@@ -24,13 +25,11 @@ from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
 from trickle.refresh.record import UNREADABLE_RECORD, known_costs, new_record, read_record
 from trickle.refresh.stopwatch import Stopwatch
-from trickle.rules.derive import net
 from trickle.tables.contract import TooManyRowsError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from trickle.algebra.expr import Column
     from trickle.catalyst.jvm import Jvm
     from trickle.compile.program import Program
     from trickle.model.definition import Mode
@@ -260,8 +259,8 @@ class Refresh:
         return name, Refresh(self.jvm, unit, target, self.mode, options=self.options, watch=self.watch)
 
     def _rows_of_state_table(self, program: Program, goal: Mapping[str, SourceVersion]) -> Callable[[], DataFrame]:
-        inputs = Inputs(self.sources, self.target, goal, goal)
-        return partial(Evaluation(self.jvm, inputs.snapshot, {}, options=self.options).frame, program.plan)
+        inputs = Inputs(self.sources, goal, goal, self.target)
+        return partial(evaluate_by_spark(self.jvm, inputs, self.options).frame, program.plan)
 
     def _run_state_table(
         self, program: Program, state_table: Refresh, goal: dict[str, SourceVersion], *, full: bool
@@ -473,8 +472,8 @@ class Refresh:
         if self.prepared.obstacles:
             return Rows(self.jvm.frame(self.prepared.analysed))
         program = self.prepared.program
-        inputs = Inputs(self.sources, self.target, goal, goal)
-        evaluation = Evaluation(self.jvm, inputs.snapshot, {}, options=self.options)
+        inputs = Inputs(self.sources, goal, goal, self.target)
+        evaluation = evaluate_by_spark(self.jvm, inputs, self.options)
         if not goal.keys() >= program.used.keys():
             return Rows(evaluation.frame(program.whole))
         if (
@@ -482,9 +481,10 @@ class Refresh:
             and not {"driver_execution", "key_lookup"} & program.disable
         ):
             # What stands on small state tables alone needs no Spark job.
-            here = replace(evaluation, find=inputs.find, driver_execution=True).computed_here(program.plan)
-            if here is not None:
-                return here
+            leaves = replace(evaluation.leaves, looks_up=True)
+            rows = replace(evaluation, leaves=leaves, in_driver=True).rows_in_driver(program.plan)
+            if rows is not None:
+                return rows
         frame = evaluation.frame(program.plan)
         if self._most_rows is None:
             return Rows(frame)
@@ -506,32 +506,17 @@ class Refresh:
     ) -> RefreshReport:
         program = self.prepared.program
         new = new_record("differential", None, goal, self.prepared)
-        inputs = Inputs(self.sources, self.target, record.frontier, goal)
-        live = {n: s for n, s in ranges.items() if s.kind != "none"}
         with self.watch.step("read changes"):
-            used = program.used
-            small = {n: self.sources[n].small_changes(s, used[n]) for n, s in live.items()}
-            known = [live[n].rows if rows is None else rows.num_rows for n, rows in small.items()]
-            local = None not in known and sum(r for r in known if r is not None) <= self.options.driver_change_rows
-            evaluation = Evaluation(
-                self.jvm,
-                inputs.snapshot,
-                {},
-                local=local,
-                ranges="key_ranges" not in program.disable,
-                find=None if "key_lookup" in program.disable else inputs.find,
-                driver_execution="driver_execution" not in program.disable,
-                options=self.options,
-            )
-            evaluation.changes = {
-                n: self._changes(evaluation, n, live[n]) if rows is None else from_arrow(self.jvm, rows)
-                for n, rows in small.items()
-            }
-            if evaluation.find is not None and "declared_keys" not in program.disable:
-                sources = {n: self.sources[n] for n in used}
-                evaluation.find = Declared(sources, record.frontier, goal, small, evaluation.find).find
-        changed = {n: r.count for n, r in evaluation.changes.items()}
-        self.changed.update((n, count) for n, count in changed.items() if not is_state_table(n))
+            changes = read_changes(self.jvm, program, self.sources, ranges, self.options)
+        self.changed.update((n, count) for n, count in changes.counts.items() if not is_state_table(n))
+        inputs = Inputs(self.sources, record.frontier, goal, self.target, changes.rows)
+        looks_up = "key_lookup" not in program.disable
+        if looks_up and "declared_keys" not in program.disable:
+            sources = {n: self.sources[n] for n in program.used}
+            inputs = replace(inputs, declared=DeclaredKeys(sources, record.frontier, goal, changes.tables))
+        leaves = Leaves(self.jvm, inputs, self.options, looks_up=looks_up)
+        evaluation = Evaluation(changes.spark, leaves, in_driver="driver_execution" not in program.disable)
+        changed = changes.counts
         touched = frozenset(n for n, count in changed.items() if count)
         try:
             applied = None
@@ -546,23 +531,6 @@ class Refresh:
         finally:
             evaluation.release()
         return self._report("differential", None, applied, new, applied.version)
-
-    def _changes(self, evaluation: Evaluation, name: str, versions: VersionRange) -> Rows:
-        """Read a source's change once, only the used columns, netted."""
-        used = self.prepared.program.used[name]
-        frame = self.sources[name].changes(versions, used)
-        if evaluation.local:
-            # Few rows: one partition sums their weights without a shuffle.
-            frame = frame.coalesce(1)
-        columns = tuple(_column_of(self.prepared.program.plan, name, c) for c in used)
-        scan = Scan(name, columns, "change")
-        raw = Evaluation(
-            self.jvm, evaluation.snapshot, {name: Rows(frame)}, local=evaluation.local, options=self.options
-        )
-        # Rows that only came cannot cancel.
-        rows = raw.materialise(raw.frame(scan if versions.kind == "append" else net(scan)))
-        evaluation._kept.extend(raw._kept)
-        return rows
 
     # -- telling
 
@@ -603,7 +571,3 @@ def _version_of(source: SourceTable, version: int) -> SourceVersion:
 def _conflict(table: str) -> ConflictError:
     text = f"Another refresh of stream table {table} went ahead while this one was running; nothing was written."
     return ConflictError("CONCURRENT_REFRESH", text, hint="Refresh again: it starts from where the other one ended.")
-
-
-def _column_of(plan: Plan, source: str, name: str) -> Column:
-    return next(c for p in walk(plan) if isinstance(p, Scan) and p.source == source for c in p.base if c.name == name)

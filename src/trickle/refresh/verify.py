@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trickle.compute.evaluation import Evaluation
+from trickle.compute.evaluation import evaluate_by_spark
+from trickle.compute.inputs import Inputs
 from trickle.model.names import quote
 from trickle.model.nearness import is_near
 from trickle.model.options import DEFAULT, Options
@@ -18,7 +19,6 @@ from trickle.refresh.record import read_record
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from trickle.algebra.plan import Scan
     from trickle.catalyst.jvm import Jvm
     from trickle.model.definition import RefreshRecord, SourceVersion
     from trickle.refresh.prepare import Prepared
@@ -124,9 +124,5 @@ def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) ->
     """Give the query's rows at a frontier, from the sources alone."""
     if prepared.obstacles:
         return jvm.frame(prepared.analysed)
-
-    def snapshot(scan: Scan) -> DataFrame:
-        source = prepared.sources[scan.source]
-        return source.snapshot(at[scan.source].version, tuple(c.name for c in scan.base))
-
-    return Evaluation(jvm, snapshot, {}).frame(prepared.program.whole)
+    inputs = Inputs(prepared.sources, at, at)
+    return evaluate_by_spark(jvm, inputs).frame(prepared.program.whole)

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new_column
 from trickle.algebra.types import type_of
-from trickle.catalyst.simple import is_compared
-from trickle.compute.driver.values import WHOLE_DOUBLES, NotHereError, Values, column_name, largest
+from trickle.catalyst.driver_forms import is_compared
+from trickle.compute.driver.expressions import WHOLE_DOUBLES, Expressions, NotHereError, column_name, largest
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
@@ -23,16 +23,16 @@ _BOUND: Final = 10**38
 """Sums of decimals stay below this."""
 
 
-def group_rows(plan: Aggregate, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
+def group_rows(plan: Aggregate, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
     """Give one row for each group, or one for all rows."""
     if not all(_is_group(plan, k) for k in plan.keys):
         raise NotHereError
     names = [column_name(k.column) if isinstance(k, Col) else f"k{i}" for i, k in enumerate(plan.keys)]
     columns: dict[str, Any] = {
-        n: values.value(k, rows).to_arrow(compat_level=pl.CompatLevel.oldest())
+        n: expressions.value(k, rows).to_arrow(compat_level=pl.CompatLevel.oldest())
         for n, k in zip(names, plan.keys, strict=True)
     }
-    found = _Found(values, rows)
+    found = _Found(expressions, rows)
     outputs = [None if o.expr in plan.keys else found.without_functions(o.expr) for o in plan.outputs]
     columns |= found.columns
     if not columns or len(set(names)) < len(names):
@@ -45,7 +45,7 @@ def group_rows(plan: Aggregate, rows: pl.DataFrame, values: Values) -> pl.DataFr
         if expr is None:
             series = frame.get_column(names[plan.keys.index(output.expr)])
         else:
-            series = values.value(expr, frame, output.column.type)
+            series = expressions.value(expr, frame, output.column.type)
         made.append(series.alias(column_name(output.column)))
     return pl.DataFrame(made)
 
@@ -61,8 +61,8 @@ def _is_group(plan: Aggregate, key: Expr) -> bool:
 class _Found:
     """The aggregate functions found in the outputs of an aggregate: what each is computed of."""
 
-    def __init__(self, values: Values, rows: pl.DataFrame) -> None:
-        self._values = values
+    def __init__(self, expressions: Expressions, rows: pl.DataFrame) -> None:
+        self._expressions = expressions
         self._rows = rows
         self.columns: dict[str, Any] = {}
         self.functions: list[tuple[str, str]] = []
@@ -72,7 +72,7 @@ class _Found:
         """Give an output over the functions' results, which stand in new columns."""
         match expr:
             case Opaque():
-                return self.without_functions(self._values.look_into(expr))
+                return self.without_functions(self._expressions.look_into(expr))
             case Call("avg", (value,), where=where):
                 return self._average(value, where)
             case Call(name, args, distinct=distinct, where=where) if name in _FUNCTIONS:
@@ -98,12 +98,12 @@ class _Found:
         return Call("/", (Cast(Col(total), double), Cast(Col(count), double)))
 
     def _numbers(self, value: Expr, where: Expr | None) -> Any:
-        numbers = self._values.number(value, self._rows)
+        numbers = self._expressions.number(value, self._rows)
         if isinstance(numbers, pa.Scalar):
             numbers = pa.repeat(numbers, self._rows.height)
         if where is None:
             return numbers
-        return pc.if_else(self._values.mask(where, self._rows), numbers, pa.scalar(None, numbers.type))
+        return pc.if_else(self._expressions.mask(where, self._rows), numbers, pa.scalar(None, numbers.type))
 
     def _add(self, function: str, numbers: Any) -> Column:
         column = new_column("agg", "bigint" if function.startswith("count") else "")
@@ -140,9 +140,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 }
 
 
-def first_rows(plan: TopK, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
+def first_rows(plan: TopK, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
     """Give the first rows in a total order."""
-    keys = sort_keys(plan.order, plan.child, values)
+    keys = sort_keys(plan.order, plan.child, expressions)
     ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
     return ordered.slice(plan.offset, plan.limit)
 
@@ -156,11 +156,11 @@ class SortKeys:
     nulls_last: list[bool] = field(default_factory=list)
 
 
-def sort_keys(order: Sequence[Expr], child: Plan, values: Values) -> SortKeys:
+def sort_keys(order: Sequence[Expr], child: Plan, expressions: Expressions) -> SortKeys:
     """Give an order to polars, if it means the same there; a column that stands in it twice counts once."""
     keys = SortKeys()
     for expr in order:
-        value, down, last = _order(expr, values)
+        value, down, last = _order(expr, expressions)
         if not isinstance(value, Col) or not is_compared(type_of(child, value.column)):
             raise NotHereError
         name = column_name(value.column)
@@ -171,9 +171,9 @@ def sort_keys(order: Sequence[Expr], child: Plan, values: Values) -> SortKeys:
     return keys
 
 
-def _order(expr: Expr, values: Values) -> tuple[Expr, bool, bool]:
+def _order(expr: Expr, expressions: Expressions) -> tuple[Expr, bool, bool]:
     if isinstance(expr, Opaque):
-        expr = values.look_into(expr)
+        expr = expressions.look_into(expr)
     match expr:
         case Call("order", (value, Lit(bool() as descending), Lit(bool() as nulls_last))):
             return value, descending, nulls_last

@@ -9,8 +9,8 @@ import polars as pl
 from trickle.algebra.expr import Col
 from trickle.algebra.plan import Join, OuterJoin, SemiJoin
 from trickle.algebra.types import type_of
-from trickle.catalyst.simple import is_compared
-from trickle.compute.driver.values import NotHereError, Values, column_name, run
+from trickle.catalyst.driver_forms import is_compared
+from trickle.compute.driver.expressions import Expressions, NotHereError, column_name, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LEFT, _RIGHT = "left_row", "right_row"
 
 
-def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.LazyFrame:
+def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.LazyFrame:
     """Give the rows of a join of any kind, to be computed with what is done to them."""
     names = [column_name(c) for c in join.columns]
     if isinstance(join, SemiJoin):
@@ -26,14 +26,14 @@ def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Value
             how: Literal["semi", "anti"] = "semi" if join.kind == "semi" else "anti"
             return left.lazy().join(right.lazy(), how=how, **_keys(join, left, right)).select(names)
         numbered = left.with_row_index(_LEFT)
-        is_met = pl.col(_LEFT).is_in(_met(join, numbered, right, values).implode())
+        is_met = pl.col(_LEFT).is_in(_met(join, numbered, right, expressions).implode())
         if join.flag is not None:
             return numbered.lazy().with_columns(is_met.alias(column_name(join.flag))).select(names)
         return numbered.lazy().filter(is_met if join.kind == "semi" else ~is_met).select(names)
     if not isinstance(join, OuterJoin):
-        return _pairs(join, left, right, values).select(names)
+        return _pairs(join, left, right, expressions).select(names)
     left, right = left.with_row_index(_LEFT), right.with_row_index(_RIGHT)
-    pairs = run(_pairs(join, left, right, values))
+    pairs = run(_pairs(join, left, right, expressions))
     parts = [pairs]
     if join.kind in ("left", "full"):
         parts.append(_unmet(left, _LEFT, pairs))
@@ -46,32 +46,32 @@ def _unmet(rows: pl.DataFrame, number: str, pairs: pl.DataFrame) -> pl.DataFrame
     return rows.filter(~pl.col(number).is_in(pairs.get_column(number).implode()))
 
 
-def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.Series:
-    """Give the numbers of the left rows that have a partner."""
+def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.Series:
+    """Give the numbers of the left rows that meet a right row."""
     if join.residual:
-        return run(_pairs(join, left, right, values).select(_LEFT)).get_column(_LEFT)
+        return run(_pairs(join, left, right, expressions).select(_LEFT)).get_column(_LEFT)
     if not join.keys:
         return left.get_column(_LEFT) if right.height else left.get_column(_LEFT).clear()
     return left.join(right, how="semi", **_keys(join, left, right)).get_column(_LEFT)
 
 
-def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, values: Values) -> pl.LazyFrame:
+def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.LazyFrame:
     """Give the pairs that meet all conditions."""
     if join.keys:
         options = _keys(join, left, right)
-        if left.height * right.height > values.options.driver_pairs:
+        if left.height * right.height > expressions.options.driver_pairs:
             ours, theirs = options["left_on"], options["right_on"]
             fan_out = right.select(theirs).group_by(theirs).len("n")
-            _check_few(left.select(ours).join(fan_out, **options).select(pl.col("n").sum()).item(), values)
+            _check_few(left.select(ours).join(fan_out, **options).select(pl.col("n").sum()).item(), expressions)
         pairs = left.lazy().join(right.lazy(), how="inner", coalesce=False, **options)
     else:
-        _check_few(left.height * right.height, values)
+        _check_few(left.height * right.height, expressions)
         pairs = left.lazy().join(right.lazy(), how="cross")
-    return values.passing(join.residual, pairs)
+    return expressions.passing(join.residual, pairs)
 
 
-def _check_few(pairs: int, values: Values) -> None:
-    if pairs > values.options.driver_pairs:
+def _check_few(pairs: int, expressions: Expressions) -> None:
+    if pairs > expressions.options.driver_pairs:
         raise NotHereError
 
 

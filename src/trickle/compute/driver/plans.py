@@ -1,4 +1,4 @@
-"""Computes in the driver what reads nothing but rows at hand: joins, unions and filters of some thousand rows.
+"""Driver-side execution: what reads nothing but rows that the driver holds, some thousand of them.
 
 A Spark job costs tenths of a second however few its rows are, most of it for planning, and a change plan over eight tables
 has two dozen leaves. Here their joins take milliseconds, and Spark is handed one result. Only what means the same in both
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import polars as pl
 import pyarrow as pa
@@ -38,36 +38,41 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.types import decimal_digits, type_of
 from trickle.algebra.walk import rebuild
+from trickle.compute.driver.expressions import Expressions, NotHereError, column_name, run
 from trickle.compute.driver.groups import first_rows, group_rows
 from trickle.compute.driver.joins import join_rows
-from trickle.compute.driver.values import NotHereError, Simple, Values, column_name, run
 from trickle.compute.driver.windows import ranked_rows
 from trickle.model.options import DEFAULT, Options
 
-Here = Callable[[Plan], "pa.Table | pl.DataFrame | None"]
-"""Gives the rows of a leaf, None if they are not in the driver."""
+if TYPE_CHECKING:
+    from trickle.algebra.expr import Expr, Opaque
 
-Keep = Callable[[Plan, pl.DataFrame], Plan]
-"""Gives the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
+
+class Leaves(Protocol):
+    """What driver-side execution asks of whoever knows the leaves of a plan."""
+
+    def driver_rows(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
+        """Give the rows of a leaf, None if they are not in the driver."""
+        ...
+
+    def driver_form(self, expr: Opaque) -> Expr | None:
+        """Give a user's expression in the engine's own, None if it has no such form."""
+        ...
+
+    def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
+        """Give the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
+        ...
 
 
 class DriverExecution:
     """One walk over a plan."""
 
-    def __init__(self, here: Here, simple: Simple, keep: Keep, options: Options = DEFAULT) -> None:
-        """Start.
-
-        Args:
-            here: Gives the rows of a leaf.
-            simple: Gives a condition in the engine's own expressions, where it has such a form.
-            keep: Takes what was computed.
-            options: Limits; by one of them some operators are left to Spark.
-        """
-        self._here = here
-        self._values = Values(simple, options)
-        self._share = options.spark_share
+    def __init__(self, leaves: Leaves, options: Options = DEFAULT) -> None:
+        """Start; by one of the options some operators are left to Spark."""
+        self._leaves = leaves
+        self._expressions = Expressions(leaves.driver_form, options)
+        self._spark_share = options.spark_share
         self._asked = 0
-        self._keep = keep
         self._frames: dict[int, pl.DataFrame | None] = {}
         self._columns: dict[tuple[int, int], tuple[pa.Table, pl.Series]] = {}
         # Memos go by identity; every plan asked about is kept with its answer, so that no later one is given its id.
@@ -87,13 +92,13 @@ class DriverExecution:
             return plan
         if (whole or _has_work(plan)) and not self._is_left():
             with suppress(NotHereError):
-                return self._keep(plan, _with_its_types(plan, self._rows(plan)))
+                return self._leaves.keep_computed(plan, _with_its_types(plan, self._rows(plan)))
         return rebuild(plan, tuple(self.visit(p, whole=False) for p in plan.inputs))
 
     def _is_left(self) -> bool:
         """Tell whether the next operator is left to Spark though it could be computed here: the first and every n-th."""
         self._asked += 1
-        return self._share > 0 and (self._asked - 1) % self._share == 0
+        return self._spark_share > 0 and (self._asked - 1) % self._spark_share == 0
 
     # -- rows, under the columns' ids as names
 
@@ -125,10 +130,10 @@ class DriverExecution:
         return operator(self, plan)
 
     def _filter(self, plan: Filter) -> pl.LazyFrame:
-        return self._values.passing((plan.condition,), self._planned(plan.child))
+        return self._expressions.passing((plan.condition,), self._planned(plan.child))
 
     def _join(self, plan: Join) -> pl.LazyFrame:
-        return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._values)
+        return join_rows(plan, self._rows(plan.left), self._rows(plan.right), self._expressions)
 
     def _repeat(self, plan: Repeat) -> pl.LazyFrame:
         return _repeat(self._planned(plan.child))
@@ -137,17 +142,17 @@ class DriverExecution:
         return self._planned(plan.child)
 
     def _aggregate(self, plan: Aggregate) -> pl.LazyFrame:
-        return group_rows(plan, self._rows(plan.child), self._values).lazy()
+        return group_rows(plan, self._rows(plan.child), self._expressions).lazy()
 
     def _top_k(self, plan: TopK) -> pl.LazyFrame:
-        return first_rows(plan, self._rows(plan.child), self._values).lazy()
+        return first_rows(plan, self._rows(plan.child), self._expressions).lazy()
 
     def _window(self, plan: Window) -> pl.LazyFrame:
-        return ranked_rows(plan, self._rows(plan.child), self._values).lazy()
+        return ranked_rows(plan, self._rows(plan.child), self._expressions).lazy()
 
     def _leaf(self, plan: Plan) -> pl.DataFrame:
         # A frame without columns would not know how many rows it has.
-        rows = self._here(plan) if plan.columns else None
+        rows = self._leaves.driver_rows(plan) if plan.columns else None
         if rows is None:
             raise NotHereError
         names = [column_name(c) for c in plan.columns]
@@ -169,13 +174,13 @@ class DriverExecution:
 
     def _project(self, plan: Project) -> pl.LazyFrame:
         names = [column_name(c) for c in plan.columns]
-        made = [self._values.column(o.expr) for o in plan.outputs]
+        made = [self._expressions.column(o.expr) for o in plan.outputs]
         known = [m.alias(name) for m, name in zip(made, names, strict=True) if m is not None]
         # Constants alone would be one row.
         if len(known) == len(names) and any(isinstance(o.expr, Col) for o in plan.outputs):
             return self._planned(plan.child).select(known)
         rows = self._rows(plan.child)
-        values = (self._values.value(o.expr, rows, o.column.type) for o in plan.outputs)
+        values = (self._expressions.value(o.expr, rows, o.column.type) for o in plan.outputs)
         return pl.DataFrame([value.alias(name) for value, name in zip(values, names, strict=True)]).lazy()
 
     def _union(self, plan: Union) -> pl.LazyFrame:
@@ -211,7 +216,7 @@ def _is_leaf(plan: Plan) -> bool:
 
 
 def _has_work(plan: Plan) -> bool:
-    """Tell whether a part has a join or a union, its results at hand aside."""
+    """Tell whether a part has a join or a union, its leaves aside."""
     if _is_leaf(plan):
         return False
     return isinstance(plan, Join | Union) or any(_has_work(p) for p in plan.inputs)

@@ -9,9 +9,9 @@ import polars as pl
 
 from trickle.algebra.expr import Call, Col, Opaque
 from trickle.algebra.types import type_of
-from trickle.catalyst.simple import is_compared
+from trickle.catalyst.driver_forms import is_compared
+from trickle.compute.driver.expressions import Expressions, NotHereError, column_name
 from trickle.compute.driver.groups import sort_keys
-from trickle.compute.driver.values import NotHereError, Values, column_name
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Window
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _NUMBER, _RANK = "row_in_partition", "rank_in_partition"
 
 
-def ranked_rows(plan: Window, rows: pl.DataFrame, values: Values) -> pl.DataFrame:
+def ranked_rows(plan: Window, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
     """Give the rows with their ranks; equal in the order are rows that are equal in every key of it."""
     partition = []
     for expr in plan.partition:
         if not isinstance(expr, Col) or not is_compared(type_of(plan.child, expr.column)):
             raise NotHereError
         partition.append(column_name(expr.column))
-    keys = sort_keys(plan.order, plan.child, values)
+    keys = sort_keys(plan.order, plan.child, expressions)
     if not keys.columns:
         raise NotHereError
     ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last, maintain_order=True)
@@ -36,7 +36,7 @@ def ranked_rows(plan: Window, rows: pl.DataFrame, values: Values) -> pl.DataFram
     ordered = ordered.with_columns(pl.col(_NUMBER).min().over(columns).alias(_RANK))
     made = []
     for output in plan.functions:
-        found = values.look_into(output.expr) if isinstance(output.expr, Opaque) else output.expr
+        found = expressions.look_into(output.expr) if isinstance(output.expr, Opaque) else output.expr
         if not isinstance(found, Call) or found.name not in _FUNCTIONS:
             raise NotHereError
         made.append(_FUNCTIONS[found.name](partition).alias(column_name(output.column)))

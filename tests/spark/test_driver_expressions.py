@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from trickle.algebra.expr import Opaque
+from trickle.catalyst.driver_forms import driver_form
 from trickle.catalyst.jvm import Jvm, items
-from trickle.catalyst.simple import simple_form
-from trickle.compute.driver.values import NotHereError, Values
+from trickle.compute.driver.expressions import Expressions, NotHereError
 
 ROWS = """
     SELECT * FROM VALUES
@@ -119,7 +119,7 @@ def lifted(rows, text: str) -> tuple[Jvm, object]:
 @pytest.mark.parametrize("text", SIMPLE)
 def test_driver_and_spark_agree(rows, text):
     jvm, expr = lifted(rows, text)
-    simple = simple_form(jvm, expr)
+    simple = driver_form(jvm, expr)
     assert simple is not None, f"{text} has no simple form"
     plan = rows._jdf.queryExecution().analyzed()
     names = [str(a.exprId().id()) for a in items(plan.output())]
@@ -128,7 +128,7 @@ def test_driver_and_spark_agree(rows, text):
     frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
     expected = rows.selectExpr(f"{text} AS result").toArrow().column(0)
 
-    found = Values(lambda _: simple).value(Opaque(0, frozenset(), text, expr), frame).to_arrow()
+    found = Expressions(lambda _: simple).value(Opaque(0, frozenset(), text, expr), frame).to_arrow()
 
     assert found.to_pylist() == expected.to_pylist()
     assert found.cast(expected.type, safe=True).equals(pa.concat_arrays(expected.chunks))
@@ -138,19 +138,19 @@ def test_driver_and_spark_agree(rows, text):
 def test_what_only_spark_can_tell_is_left_to_it(rows, text):
     jvm, expr = lifted(rows, text)
 
-    assert simple_form(jvm, expr) is None
+    assert driver_form(jvm, expr) is None
 
 
 def test_division_by_zero_is_left_to_spark(rows):
     import polars as pl
 
     jvm, expr = lifted(rows, "x / y")
-    simple = simple_form(jvm, expr)
+    simple = driver_form(jvm, expr)
     names = [str(a.exprId().id()) for a in items(rows._jdf.queryExecution().analyzed().output())]
     frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
 
     with pytest.raises(NotHereError):
-        Values(lambda _: simple).value(Opaque(0, frozenset(), "x / y", expr), frame)
+        Expressions(lambda _: simple).value(Opaque(0, frozenset(), "x / y", expr), frame)
 
 
 def test_sum_that_does_not_fit_is_left_to_spark(rows):
@@ -162,4 +162,4 @@ def test_sum_that_does_not_fit_is_left_to_spark(rows):
     product = Call("*", (Col(Column(1, "x", "decimal(38,2)")), Col(Column(1, "x", "decimal(38,2)"))))
 
     with pytest.raises((NotHereError, pa.ArrowInvalid)):
-        Values(lambda _: None).value(Cast(product, Column(0, "", "decimal(38,4)")), wide)
+        Expressions(lambda _: None).value(Cast(product, Column(0, "", "decimal(38,4)")), wide)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.algebra.types import decimal_digits
-from trickle.catalyst.simple import is_compared
+from trickle.catalyst.driver_forms import is_compared
 from trickle.model.options import DEFAULT, Options
 
 WHOLE_DOUBLES: Final = 2**53
@@ -28,7 +28,7 @@ _MAX_DIGITS: Final = 38
 _WHOLE_NUMBERS: Final = 2**63
 _EXACT: Final = Context(prec=_MAX_DIGITS + 1)
 
-Simple = Callable[[Opaque], "Expr | None"]
+DriverForm = Callable[[Opaque], "Expr | None"]
 """Gives a user's expression in the engine's own, where it has such a form."""
 
 
@@ -46,12 +46,12 @@ def run(rows: pl.LazyFrame) -> pl.DataFrame:
     return rows.collect(optimizations=pl.QueryOptFlags.none())
 
 
-class Values:
-    """Evaluates expressions."""
+class Expressions:
+    """Evaluates expressions over rows in the driver."""
 
-    def __init__(self, simple: Simple, options: Options = DEFAULT) -> None:
+    def __init__(self, driver_form: DriverForm, options: Options = DEFAULT) -> None:
         """Start with a way to look into users' expressions."""
-        self._simple = simple
+        self._driver_form = driver_form
         self.options = options
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
@@ -199,10 +199,10 @@ class Values:
 
     def look_into(self, expr: Opaque) -> Expr:
         """Give a user's expression in the engine's own."""
-        simple = self._simple(expr)
-        if simple is None:
+        form = self._driver_form(expr)
+        if form is None:
             raise NotHereError
-        return simple
+        return form
 
 
 _LOGIC: Final[Mapping[str, Callable[..., Any]]] = {"and": pc.and_kleene, "or": pc.or_kleene, "!": pc.invert}

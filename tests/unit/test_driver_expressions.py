@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Cast, Col, Column
-from trickle.compute.driver import values as driver_values
-from trickle.compute.driver.values import NotHereError, Values
+from trickle.compute.driver import expressions as driver_expressions
+from trickle.compute.driver.expressions import Expressions, NotHereError
 
 SUMS = st.none() | st.decimals(min_value=-(10**18), max_value=10**18, places=2)
 COUNTS = st.none() | st.decimals(min_value=0, max_value=10**12, places=0)
@@ -28,7 +28,7 @@ def test_average_is_rounded_half_up(pairs):
     )
     quotient = Cast(Call("/", (Col(total), Col(count))), Column(0, "", "decimal(38,6)"))
 
-    found = Values(lambda _: None).value(quotient, rows).to_list()
+    found = Expressions(lambda _: None).value(quotient, rows).to_list()
 
     wide = Context(prec=80, rounding=ROUND_HALF_UP)
     expected = [None if a is None or not b else wide.quantize(wide.divide(a, b), Decimal("1e-6")) for a, b in pairs]
@@ -50,7 +50,7 @@ def test_quotients_are_the_same_one_by_one_and_all_at_once(pairs, scale, divisor
         for i, s in ((0, scale), (1, divisor_scale))
     )
     type_ = pa.decimal128(38, result_scale)
-    quick = driver_values._small_quotients(dividends, divisors, type_)
+    quick = driver_expressions._small_quotients(dividends, divisors, type_)
     assume(quick is not None)
 
     expected = []
@@ -66,7 +66,7 @@ def test_quotients_are_the_same_one_by_one_and_all_at_once(pairs, scale, divisor
 def test_extremes_of_floating_point_are_left_to_spark(name, expected):
     def value(kind, rows):
         columns = Column(1, "a", kind), Column(2, "b", kind)
-        return Values(lambda _: None).value(Call(name, tuple(map(Col, columns))), pl.DataFrame(rows))
+        return Expressions(lambda _: None).value(Call(name, tuple(map(Col, columns))), pl.DataFrame(rows))
 
     assert value("bigint", {"1": [1], "2": [2]}).to_list() == [expected]
     with pytest.raises(NotHereError):

@@ -1,7 +1,8 @@
-"""Expressions that mean the same outside of Spark: comparisons of plain columns and constants, sums of decimals.
+"""The Catalyst half of driver-side execution: expressions that mean the same outside of Spark.
 
-``simple_form`` gives a Catalyst expression in the engine's own, or None where Spark alone knows what it means (most
-functions, casts, collations, floating point, time zones). The driver evaluates it over rows at hand.
+Such are comparisons of plain columns and constants, and sums of decimals.
+``driver_form`` gives a Catalyst expression in the engine's own, or None where Spark alone knows what it means (most
+functions, casts, collations, floating point, time zones). ``compute/driver`` evaluates it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _NotSimpleError(Exception):
     """Only Spark can tell what this means."""
 
 
-def simple_form(jvm: Jvm, expr: Any) -> Expr | None:
+def driver_form(jvm: Jvm, expr: Any) -> Expr | None:
     """Give an expression in the engine's own, None if it has no such form."""
     try:
         if jvm.name(expr) == "SortOrder":
