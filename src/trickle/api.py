@@ -31,8 +31,11 @@ from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
-from trickle.refresh.run import Refresh, StateTooBigError
+from trickle.refresh.request import Request
+from trickle.refresh.run import Refresh
+from trickle.refresh.tables import RefreshTables
 from trickle.refresh.verify import verify_table
+from trickle.refresh.write import StateTooBigError
 from trickle.session import check_session
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.catalog import Catalog
@@ -225,14 +228,13 @@ class Trickle:
     def _run(self, table: _Open, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
         """Refresh; a state table that proves too big is left out from then on."""
         while True:
-            refresh = Refresh(
-                self._jvm, table.prepared, table.target, table.definition.mode, table.state_tables, self.options
+            tables = RefreshTables(
+                table.prepared, table.target, table.definition.mode, table.state_tables, self.options
             )
-            refresh.costs = table.costs
             try:
-                report = refresh.run(full=full, at=at)
-                table.costs = refresh.costs
-                return report
+                outcome = Refresh(self._jvm, tables, Request(full=full, at=at, costs=table.costs)).run()
+                table.costs = outcome.costs
+                return outcome.report
             except StateTooBigError as error:
                 table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)
@@ -242,9 +244,14 @@ class Trickle:
 
     @verb
     def explain(self, name: str) -> str:
-        """Show the operator tree, the law used at each node, and the change plan when every source changed."""
+        """Show how a stream table is maintained, and what its next refresh would do now; changes nothing.
+
+        The text has the operator tree with the law used at each node, the change plan when every source changed, and the
+        steps of the next refresh with its mode and reason.
+        """
         table = self._get(self._qualified(name))
-        return explain_text(table.target.name, table.definition.mode, table.prepared)
+        tables = RefreshTables(table.prepared, table.target, table.definition.mode, table.state_tables, self.options)
+        return explain_text(tables, Request(costs=table.costs))
 
     @verb
     def verify(self, name: str) -> VerifyReport:

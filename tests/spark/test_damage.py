@@ -11,7 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from trickle import SourceError, StateError, Trickle
+from trickle.refresh import run
 from trickle.refresh.run import Refresh
+from trickle.refresh.steps import ApplyChange, RefreshStateTable
 from trickle.tables.delta import state_tables as delta_state_tables
 
 TOTALS = "SELECT customer, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY customer"
@@ -277,24 +279,33 @@ def test_a_garbled_record_of_the_table_itself_is_said_and_repaired(sales):
 
 
 @pytest.mark.parametrize("others", [1, 3])
-@pytest.mark.parametrize("moment", ["_refresh_state_tables", "_run_state_table", "_differential"])
+@pytest.mark.parametrize("moment", ["look", RefreshStateTable, ApplyChange])
 def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, others):
     """Another process refreshes once, or so often that the state this one computes from is gone."""
     table = sales.trickle.create("totals", TOTALS, mode="differential")
     sales.insert(("ann", 1))
     assert table.refresh().mode == "differential"
     sales.insert(("bob", 1))
-    other, step, met = Trickle(sales.spark), getattr(Refresh, moment), []
+    other, look, perform, met = Trickle(sales.spark), run.look, Refresh._perform, []
 
-    def overtaken(self, *args, **more):
-        if self.state_tables is not None and not met:
-            met.append(moment)
-            for amount in range(others):
-                sales.insert(("eve", amount))
-                assert other.refresh("totals").mode == "differential"
-        return step(self, *args, **more)
+    def overtake() -> None:
+        met.append(moment)
+        for amount in range(others):
+            sales.insert(("eve", amount))
+            assert other.refresh("totals").mode == "differential"
 
-    monkeypatch.setattr(Refresh, moment, overtaken)
+    def look_overtaken(tables, *facts):
+        if moment == "look" and tables.store is not None and not met:
+            overtake()
+        return look(tables, *facts)
+
+    def perform_overtaken(self, step, now):
+        if moment != "look" and isinstance(step, moment) and now.state_tables and not met:
+            overtake()
+        return perform(self, step, now)
+
+    monkeypatch.setattr(run, "look", look_overtaken)
+    monkeypatch.setattr(Refresh, "_perform", perform_overtaken)
     report = table.refresh()
 
     assert met

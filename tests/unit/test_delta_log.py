@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from trickle.errors import SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
-from trickle.refresh.run import Refresh
+from trickle.refresh.look import why_restored
 from trickle.tables.delta.actions import parse_commit
 from trickle.tables.delta.driver.commit import commit_lines, put_commit, sweep_transactions
 from trickle.tables.delta.files import FileList
@@ -274,9 +274,7 @@ def test_on_other_storage_malformed_commits_and_refusals_of_delta_are_named() ->
 )
 def test_a_frontier_holds_only_if_its_commit_is_the_one_of_then(old, new, now, code) -> None:
     source = SimpleNamespace(head=lambda: 7, digest=now.get)
-    refresh = Refresh(None, SimpleNamespace(sources={"orders": source}), None, "auto")
-
     before, after = (SourceVersion(version=v, identity="one", digest=d) for v, d in (old, new))
-    reason = refresh._why_restored("orders", before, after)
+    reason = why_restored("orders", source, before, after)
 
     assert (reason.code if reason else None) == code

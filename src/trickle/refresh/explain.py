@@ -1,19 +1,26 @@
-"""How a stream table is maintained, as text: the plan with each node's law, and the change plan."""
+"""How a stream table is maintained, as text: the plan with each node's law, the change plan, the steps of the next refresh."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from trickle.algebra.render import render
 from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
 from trickle.compute.inputs import fan_out_of
+from trickle.errors import TrickleError
 from trickle.model.options import OPTIMISATIONS
+from trickle.refresh.decide import decide
+from trickle.refresh.look import look
+from trickle.refresh.steps import AdvanceFrontier, ApplyChange, Fail, NoData, Recompute, Step, describe
 from trickle.rules import CHANGE_RULES
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
     from trickle.compile.program import Program
     from trickle.refresh.prepare import Prepared
+    from trickle.refresh.request import Request
+    from trickle.refresh.tables import RefreshTables
     from trickle.tables.contract import SourceTable
 
 
@@ -22,16 +29,47 @@ def _law(node: Plan) -> str:
     return "" if rule is None else rule.law_of(node)
 
 
-def explain_text(name: str, mode: str, prepared: Prepared) -> str:
-    """Give the whole explanation."""
-    lines = [f"Stream table {name} (mode {mode})"]
+def explain_next(tables: RefreshTables, request: Request) -> str:
+    """Tell what the next refresh would do now: the steps that ``decide`` gives for what is to be seen; changes nothing."""
+    try:
+        now = look(tables, tables.target.state(), request)
+        steps = decide(now)
+    except TrickleError as error:
+        steps = (Fail(error),)
+    return "\n".join([f"Next refresh, as things are now: {foreseen_mode(steps)}", *(f"  {describe(s)}" for s in steps)])
+
+
+def foreseen_mode(steps: Sequence[Step]) -> str:
+    """Name the mode of a refresh by its steps."""
+    for step in steps:
+        match step:
+            case NoData():
+                return "no_data"
+            case Recompute():
+                return "full"
+            case ApplyChange() | AdvanceFrontier():
+                return "differential"
+            case Fail():
+                return "an error"
+    return "nothing"
+
+
+def explain_text(tables: RefreshTables, request: Request) -> str:
+    """Give the whole explanation: what the next refresh would do, and how the table is maintained."""
+    lines = [f"Stream table {tables.target.name} (mode {tables.mode})"]
+    return "\n".join([*lines, *_plans(tables.prepared), "", explain_next(tables, request)])
+
+
+def _plans(prepared: Prepared) -> list[str]:
+    """Show what is read, the plans with their laws, and the change plans."""
+    lines = []
     for source, columns in sorted(prepared.used.items()):
         lines += [f"  reads {source}: {', '.join(columns)}", *_keys(prepared.sources[source])]
     if prepared.obstacles:
         lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
         lines += ["", "Refreshed in full, because"]
         lines += [f"  {o}" + (f" {o.hint}" if o.hint else "") for o in prepared.obstacles]
-        return "\n".join(lines)
+        return lines
     for part in prepared.state_tables:
         state_table = part.state_table
         if state_table is None:
@@ -47,7 +85,7 @@ def explain_text(name: str, mode: str, prepared: Prepared) -> str:
     lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
     off = prepared.program.disable & OPTIMISATIONS
     lines += [*_changes(prepared.program, prepared), "", f"Optimisations: {', '.join(sorted(OPTIMISATIONS - off))}"]
-    return "\n".join([*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])])
+    return [*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])]
 
 
 def _keys(source: SourceTable) -> list[str]:

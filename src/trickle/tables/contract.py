@@ -251,6 +251,10 @@ class TargetTable(Protocol):
 class StateStore(Protocol):
     """The tables behind the state tables of one stream table."""
 
+    def get(self, name: str) -> tuple[TargetTable, SourceTable] | None:
+        """Give a state table, to write and to read; None if there is none."""
+        ...
+
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[TargetTable, SourceTable]:
         """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         ...

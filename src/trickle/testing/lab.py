@@ -21,6 +21,7 @@ from trickle.refresh.checks import check_columns
 from trickle.refresh.prepare import Prepared, prepare
 from trickle.refresh.record import read_record
 from trickle.refresh.run import Refresh
+from trickle.refresh.tables import RefreshTables
 from trickle.refresh.verify import whole_rows
 from trickle.tables.arrow.local import row_key
 from trickle.testing.memory import MemorySource, MemoryStateTables, MemoryTarget, nullable
@@ -82,7 +83,8 @@ class Lab:
     def refresh(self) -> RefreshReport:
         """Refresh the stream table."""
         prepared, target = self._defined()
-        return Refresh(self._jvm, prepared, target, self.mode, self.state_tables, self.options).run()
+        tables = RefreshTables(prepared, target, self.mode, self.state_tables, self.options)
+        return Refresh(self._jvm, tables).run().report
 
     def differences(self) -> tuple[list[Any], list[Any]]:
         """Return the rows that are missing and the rows too many, against a recompute; both empty if all is well."""

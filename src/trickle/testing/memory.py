@@ -355,6 +355,10 @@ class MemoryStateTables:
         self.spark = spark
         self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
 
+    def get(self, name: str) -> tuple[MemoryTarget, MemorySource] | None:
+        """Give a state table, to write and to read; None if there is none."""
+        return self._known.get(name)
+
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[MemoryTarget, MemorySource]:
         """Return a state table, to write and to read; made empty if there is none."""
         if name not in self._known:

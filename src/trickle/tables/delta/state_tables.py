@@ -49,21 +49,31 @@ class DeltaStateTables:
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
 
-    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
-        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+    def get(self, name: str) -> tuple[DeltaTarget, DeltaSource] | None:
+        """Give a state table, to write and to read; None if there is none."""
+        return self._handles(name) if self._exists(self._place(name)) else None
+
+    def _handles(self, name: str) -> tuple[DeltaTarget, DeltaSource]:
         known = self._known.get(name)
-        place = self._place(name)
-        is_there = self._exists(place)
-        if known is None or not is_there:
-            if not is_there:
-                self._delete(place)  # Delta may remember one that was deleted
-                self._make(place, like())
-            known = (
+        if known is None:
+            place = self._place(name)
+            made = (
                 DeltaTarget(self.spark, self.name, place, lane=self.lane, options=self.options),
                 DeltaSource(self.spark, name, place, lane=self.lane, options=self.options),
             )
-            self._known[name] = known
+            known = self._known.setdefault(name, made)
         return known
+
+    def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
+        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        found = self.get(name)
+        if found is not None:
+            return found
+        place = self._place(name)
+        self._delete(place)  # Delta may remember one that was deleted
+        self._make(place, like())
+        self._known.pop(name, None)
+        return self._handles(name)
 
     def forget(self, name: str) -> None:
         """Delete a state table."""

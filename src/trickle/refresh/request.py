@@ -1,0 +1,33 @@
+"""What is asked of a refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trickle.model.cost import Costs
+    from trickle.model.definition import SourceVersion
+    from trickle.refresh.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a refresh.
+
+    Attributes:
+        full: Recompute all rows, and the state of every state table.
+        at: Versions of sources to go to; the others go to their newest.
+        costs: What this process knows of earlier refreshes; None to take what the table's record tells.
+        before_step: Called with each step before it runs. What it raises ends the refresh; no step is ever half done.
+        goal: For a state table: the versions chosen already.
+        may_go_back: For a state table: False if it is a conflict that another refresh has brought it further than its goal.
+    """
+
+    full: bool = False
+    at: Mapping[str, int] | None = None
+    costs: Costs | None = None
+    before_step: Callable[[Step], None] | None = None
+    goal: Mapping[str, SourceVersion] | None = None
+    may_go_back: bool = True
