@@ -201,11 +201,17 @@ def keys_of(_leaf: Plan, _column: Column) -> Keys:
 
 def key_lookup() -> tuple[Case, ...]:
     def case(title: str, plan: Plan, *, fires: bool = True) -> Case:
-        def look_up(scan: Scan, wanted: Wanted) -> Plan:
-            by = ", ".join(c.name for c in scan.base if c.id in wanted)
-            return Shared(f"rows of {scan.source} by {by}", scan) if by else scan
+        class Reader:
+            read_keys = staticmethod(keys_of)
 
-        return Case(title, plan, KeyPropagation(keys_of, look_up).visit(plan), fires)
+            def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:
+                by = ", ".join(c.name for c in scan.base if c.id in wanted)
+                return Shared(f"rows of {scan.source} by {by}", scan) if by else scan
+
+            def compute_part(self, part: Plan) -> Plan:
+                return part
+
+        return Case(title, plan, KeyPropagation(Reader()).visit(plan), fires)
 
     change = replace(orders(), at="change")
     table = customers()
