@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trickle.model.options import OPTIMISATIONS
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WALKS = [
@@ -56,3 +58,27 @@ def test_the_map_names_every_package():
 
     assert packages
     assert not [name for name in packages if f"| `{name}/` |" not in text]
+
+
+def test_optimisations_are_all_documented():
+    api = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"^Optimisations: (.+?)\. ", api, re.MULTILINE)
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    passes = design.partition("## Passes")[2].partition("\n## ")[0]
+
+    assert set(re.findall(r"`(\w+)`", listed)) == OPTIMISATIONS
+    assert set(re.findall(r"^\| `(\w+)` \|", passes, re.MULTILINE)) == OPTIMISATIONS
+
+
+def test_error_and_reason_codes_are_all_documented():
+    page = (ROOT / "docs" / "reference" / "reasons-and-errors.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+|COST|REQUESTED|TABLESAMPLE)`", page))
+    raised = set()
+    for path in (ROOT / "src" / "trickle").rglob("*.py"):
+        if "testing" not in path.parts:
+            raised |= set(
+                re.findall(r"(?:Error|Reason)\(\s*\"([A-Z]+(?:_[A-Z]+)+)\"", path.read_text(encoding="utf-8"))
+            )
+
+    assert len(raised) > 30
+    assert not raised - documented
