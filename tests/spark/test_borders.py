@@ -168,6 +168,7 @@ def test_a_big_table_loses_no_row(spark: SparkSession) -> None:
 @given(table=tables())
 def test_rows_go_to_polars_and_come_back(table: pa.Table) -> None:
     table = table.select([field.name for field in table.schema if _is_carried(field.type)])
+    assert {name for name, (kind, _) in TYPES.items() if kind not in LAYOUTS} <= set(table.column_names)
     made = [Column(place, name) for place, name in enumerate(table.column_names)]
     frame = pl.DataFrame([pl.Series(pl.from_arrow(c)).alias(str(i)) for i, c in enumerate(table.columns)])
 

@@ -146,6 +146,7 @@ def test_division_by_zero_is_left_to_spark(rows):
 
     jvm, expr = lifted(rows, "x / y")
     simple = driver_form(jvm, expr)
+    assert simple is not None
     names = [str(a.exprId().id()) for a in items(rows._jdf.queryExecution().analyzed().output())]
     frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
 
@@ -158,8 +159,11 @@ def test_sum_that_does_not_fit_is_left_to_spark(rows):
 
     from trickle.algebra.expr import Call, Cast, Col, Column
 
-    wide = pl.DataFrame({"1": pl.Series([10**20], dtype=pl.Decimal(38, 2))})
-    product = Call("*", (Col(Column(1, "x", "decimal(38,2)")), Col(Column(1, "x", "decimal(38,2)"))))
+    def squared(number: int) -> pl.Series:
+        wide = pl.DataFrame({"1": pl.Series([number], dtype=pl.Decimal(38, 2))})
+        product = Call("*", (Col(Column(1, "x", "decimal(38,2)")), Col(Column(1, "x", "decimal(38,2)"))))
+        return Expressions(lambda _: None).value(Cast(product, Column(0, "", "decimal(38,4)")), wide)
 
+    assert squared(10**6).to_list() == [10**12]
     with pytest.raises((NotHereError, pa.ArrowInvalid)):
-        Expressions(lambda _: None).value(Cast(product, Column(0, "", "decimal(38,4)")), wide)
+        squared(10**20)

@@ -77,6 +77,7 @@ def test_a_refresh_in_full_for_its_cost_leaves_the_state_tables_to_the_next(spar
             dear.setattr(Estimate, "prefers_full", True)
             reports = [table.refresh() for table in tables]
         assert {(report.mode, report.reason.code) for report in reports} == {("full", "COST")}
+        assert before
         assert state_table_files() == before
         assert all(sales.verify(table.name) for table in tables)
 
@@ -137,7 +138,7 @@ def test_state_keeps_no_old_files(spark, sales):
         spark.sql(f"INSERT INTO sales VALUES ('ann', {amount})")
         assert table.refresh().mode == "differential"
 
-    assert len(list(folder(spark, "totals").rglob("*.parquet"))) <= 6
+    assert 1 <= len(list(folder(spark, "totals").rglob("*.parquet"))) <= 6
     assert sales.verify("totals")
 
 
