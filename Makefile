@@ -27,7 +27,7 @@ demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with
 	@$(BIN)/python examples/demo.py
 
 test: lint ## Lint, types, import rules, doctests, and the tests that finish in minutes
-	@$(BIN)/python -m pytest tests -m "not slow" $(PARALLEL)
+	@$(BIN)/python -m pytest tests -m "not slow" $(PARALLEL) --durations 15
 
 test-all: lint ## Run every test, all of TPC-DS and the long TPC-H phases included (TPCH_SCALE, TPCH_CYCLES)
 	@$(BIN)/python -m pytest tests $(PARALLEL)

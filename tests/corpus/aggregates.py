@@ -266,6 +266,14 @@ CASES: tuple[Case, ...] = (
         ADDITIVE,
     ),
     case(
+        "sum and avg of the least numbers of their types",
+        """
+        SELECT k, sum(if(v % 2 = 0, -2147483648, v)) AS s, avg(if(v % 2 = 0, -128Y, cast(v AS TINYINT))) AS m
+        FROM bag_a GROUP BY k
+        """,
+        ADDITIVE,
+    ),
+    case(
         "try_sum over an overflow",
         "SELECT k, try_sum(9223372036854775000 + v) AS s FROM bag_a GROUP BY k",
         RESCAN,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WHOLE: Final = frozenset({"ByteType$", "ShortType$", "IntegerType$", "LongType$"})
 _MAX_DIGITS: Final = 38
 _DOUBLE: Final = new_column("double", "double")
+_LONG: Final = new_column("bigint", "bigint")
 _FLOATS: Final = frozenset({"DoubleType$", "FloatType$"})
 _LONG_AS_DECIMAL: Final = new_column("long", "decimal(20,0)")
 _LONG_SUM_DIGITS: Final = 30
@@ -112,11 +113,16 @@ class _State:
         if self.jvm.name(result) in _FLOATS:
             column = self._add_doubles(function, where)
         elif self._is_exact(function.evalContext().evalMode(), result):
-            column = self._add(self.lift.expr(function.child()), result, where)
+            column = self._add(self._widened(function.child()), result, where)
         else:
             return None
         count = self._count(where, [function.child()])
         return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=column), Col(column)))
+
+    def _widened(self, value: Any) -> Expr:
+        """Return a summed value as wide as its sum: the least number of a type has no opposite in it to be taken back by."""
+        type_, lifted = self.jvm.name(value.dataType()), self.lift.expr(value)
+        return Cast(lifted, _LONG) if type_ in _WHOLE and type_ != "LongType$" else lifted
 
     def _average(self, function: Any, where: list[Any]) -> Expr | None:
         value = function.child()
@@ -130,7 +136,7 @@ class _State:
                 wide = self.jvm.cls("org.apache.spark.sql.types.DecimalType")(_LONG_SUM_DIGITS, 0)
                 column = self._add(Cast(self.lift.expr(value), _LONG_AS_DECIMAL), wide, where)
             else:
-                column = self._add(self.lift.expr(value), self._long, where)
+                column = self._add(self._widened(value), self._long, where)
             quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
             return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
         buffer = list(items(function.aggBufferAttributes()))
