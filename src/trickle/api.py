@@ -17,6 +17,7 @@ from trickle.catalyst.jvm import Jvm
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.verbs import verb
 from trickle.errors import ConflictError, DefinitionError, NotDifferentiableError, StateError, UnknownTableError
+from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.definition import (
     DEFINITION_PROPERTY,
     TABLE_PROPERTY,
@@ -333,6 +334,10 @@ class Trickle:
         if marks is not None and marks.is_copy:
             self._catalog.results.bind(full_name, location)
         return StreamTable(full_name, definition, self)
+
+    def memory(self) -> Mapping[str, CacheSize]:
+        """Give how much this process remembers of tables, plans and logs: entries, bytes and limits of its caches, by name."""
+        return cache_sizes()
 
     @verb
     def drop(self, name: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Applied, Lane, SourceTable, TargetTable
+    from trickle.tables.contract import Applied, SourceTable, TargetTable
 
     Rows = Sequence[tuple[Any, ...]]
 
@@ -61,8 +61,8 @@ class Implementation:
     in_driver: bool = False
     reads_in_driver: bool = True
 
-    def check_lane(self, applied: Applied) -> None:
-        """Assert that a small write to a plain table was done by the lane that this implementation is to test."""
+    def check_io(self, applied: Applied) -> None:
+        """Assert that a small write to a plain table was done by whom this implementation tests."""
         assert ("driver" in applied.steps) == self.in_driver, applied
 
 
@@ -89,13 +89,13 @@ def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
     )
 
 
-def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Implementation:
+def delta_implementation(spark: SparkSession, folder: Path, *, driver_io: bool) -> Implementation:
     names: list[str] = []
 
     def source(name: str, schema: str, rows: Rows, *, options: Options = DEFAULT) -> SourceTable:
         path = str(folder / name)
         local_frame(spark, rows, schema).write.format("delta").save(path)
-        return DeltaSource(spark, name, path, lane=lane, options=options)
+        return DeltaSource(spark, name, path, driver_io=driver_io, options=options)
 
     def commit(source: SourceTable, inserts: Rows, deletes: Rows) -> int:
         """Write the new contents over the old in one commit, as a rewritten source would."""
@@ -112,7 +112,7 @@ def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Imple
         name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         names.append(name)
-        return create_target(spark, name, local_frame(spark, rows, schema), "created", lane=lane)
+        return create_target(spark, name, local_frame(spark, rows, schema), "created", driver_io=driver_io)
 
     return Implementation(
         source=source,
@@ -120,15 +120,15 @@ def delta_implementation(spark: SparkSession, folder: Path, lane: Lane) -> Imple
         target=target,
         rows=lambda target: bag(target.frame()),  # type: ignore[attr-defined]
         tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
-        in_driver=lane == "auto",
-        reads_in_driver=lane == "auto",
+        in_driver=driver_io,
+        reads_in_driver=driver_io,
     )
 
 
 IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = {
     "memory": memory_implementation,
-    "delta-spark": partial(delta_implementation, lane="spark"),
-    "delta-driver": partial(delta_implementation, lane="auto"),
+    "delta-spark": partial(delta_implementation, driver_io=False),
+    "delta-driver": partial(delta_implementation, driver_io=True),
 }
 """Every implementation that the suite runs over: a new format is a row here."""
 

@@ -111,7 +111,7 @@ def test_keys_are_replaced_null_safe_and_unchanged_rows_stay(tables: Implementat
     assert tables.rows(target) == {row_key(row): 1 for row in [*rows, (4, 4, 8, None)]}
     assert tables.rows(plain) == {row[:3]: 1 for row in [*rows, (4, 4, 8)]}
     assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
-    tables.check_lane(applied)
+    tables.check_io(applied)
 
     again = plain.replace_keys(
         local_frame(spark, [row[:3] for row in rows], BARE), touched, ["k1", "k2"], "again", plain.state()
@@ -130,7 +130,7 @@ def test_without_keys_the_one_row_is_replaced(tables: Implementation, spark: Spa
 
     assert (applied.rows_inserted, applied.rows_deleted) == (1, 1)
     assert tables.rows(target) == {row: 1}
-    tables.check_lane(applied)
+    tables.check_io(applied)
 
     emptied = target.replace_keys(local_frame(spark, [], schema), none, [], "none", target.state())
     assert (emptied.rows_inserted, emptied.rows_deleted) == (0, 1)
@@ -162,7 +162,7 @@ def test_sums_are_added_by_key(tables: Implementation, spark: SparkSession) -> N
     ]
     applied = target.accumulate(local_frame(spark, delta, schema), ["k", "d"], "sum", target.state(), "n")
 
-    tables.check_lane(applied)
+    tables.check_io(applied)
     assert (applied.rows_inserted, applied.rows_deleted) == (2, 2)
     expected = [("a", 0.0, 3, Decimal("1.25")), ("c", None, 3, Decimal("9.00")), ("new", 1.0, 1, Decimal("3.00"))]
     assert tables.rows(target) == {row_key(row): 1 for row in expected}
@@ -188,7 +188,7 @@ def test_without_keys_the_one_sum_stays_at_zero(tables: Implementation, spark: S
     gone = local_frame(spark, [(-2, Decimal("-1.50"))], schema)
     applied = target.accumulate(gone, [], "none", target.state(), "n")
 
-    tables.check_lane(applied)
+    tables.check_io(applied)
     assert (applied.rows_inserted, applied.rows_deleted) == (1, 1)
     assert tables.rows(target) == {(0, Decimal("0.00")): 1}
     same = target.accumulate(local_frame(spark, [(0, Decimal(0))], schema), [], "same", target.state(), "n")
@@ -219,7 +219,7 @@ def test_of_two_writers_from_one_state_the_second_is_refused(tables: Implementat
     assert (appended.rows_inserted, appended.rows_deleted) == (2, 0)
     replaced = target.overwrite(rows, "third", target.state())
     for applied in (touched, appended, replaced):
-        tables.check_lane(applied)
+        tables.check_io(applied)
     assert (replaced.rows_inserted, replaced.rows_deleted) == (2, 3)
     assert tables.rows(target) == {(2,): 1, (3,): 1}
 

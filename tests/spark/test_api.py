@@ -251,6 +251,19 @@ def test_another_process_refreshes_from_where_this_one_stood(spark, shop, wareho
     assert shop.table("made_there").refresh().mode == "no_data"
 
 
+def test_memory_tells_what_is_remembered(spark, shop):
+    shop.create("totals", TOTALS)
+    spark.sql("INSERT INTO orders VALUES (8,'eve',3)")
+    shop.refresh("totals")
+
+    sizes = shop.memory()
+
+    assert {"columns", "change plans", "file footers", "log commits", "look-ups", "stored rows"} <= set(sizes)
+    assert sizes["log commits"].entries > 0
+    assert 0 < sizes["stored rows"].bytes <= sizes["stored rows"].max_bytes
+    assert all(s.entries <= s.max_entries for s in sizes.values() if s.max_entries)
+
+
 def test_the_public_names_are_these():
     assert sorted(trickle.__all__) == [
         "ConflictError",

@@ -25,8 +25,9 @@ from trickle.catalyst.jvm import Jvm
 from trickle.compute.driver.plans import _is_carried, arrow_values, as_arrow
 from trickle.tables.arrow.local import arrow_table, as_schema, local_rows
 from trickle.tables.arrow.spark import arrow_frame
-from trickle.tables.cache.encoding import Compact, restored
+from trickle.tables.cache.encoding import Encoded, decoded
 from trickle.tables.delta.driver.write import FileWriter
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,9 +184,9 @@ def test_rows_go_to_polars_and_come_back(table: pa.Table) -> None:
 def test_a_kept_column_gives_its_values_back(table: pa.Table) -> None:
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = TYPES[name][0]
-        held = Compact.of(pl.Series(pl.from_arrow(column)))
+        held = Encoded.of(pl.Series(pl.from_arrow(column)))
 
-        back = restored(arrow_values(held.shown(held.numbers)), kind)
+        back = decoded(arrow_values(held.shown(held.numbers)), kind)
 
         assert list(map(repr, back.to_pylist())) == list(map(repr, column.to_pylist())), name
 
@@ -195,7 +196,7 @@ def test_files_of_the_driver_are_read_alike_by_spark_polars_and_arrow(spark: Spa
     most = max(len(some) for _, some in TYPES.values())
     padded = {n: [*some, *[None] * (most - len(some))] for n, (_, some) in TYPES.items() if n != "a.b"}
     table = pa.table({n: pa.array(some, TYPES[n][0]) for n, some in padded.items()})
-    writer = FileWriter(tmp_path)
+    writer = FileWriter(folder_at(str(tmp_path)))
 
     action = writer.add(table)
 

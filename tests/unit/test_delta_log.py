@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,7 @@ from trickle.errors import SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.refresh.look import why_restored
 from trickle.tables.delta.actions import parse_commit
-from trickle.tables.delta.driver.commit import commit_lines, put_commit, sweep_transactions
+from trickle.tables.delta.driver.lines import commit_lines
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
 
@@ -203,19 +202,6 @@ def test_old_records_are_read_and_agree_with_any_digest() -> None:
     assert not SourceVersion(version=1, identity="one", digest="e").is_same(
         SourceVersion(version=1, identity="one", digest="d")
     )
-
-
-def test_transactions_that_nobody_works_on_are_swept(tmp_path: Path) -> None:
-    old, new, other = (tmp_path / name for name in (".trickle-1.tmp", ".trickle-2.tmp", "other.tmp"))
-    for transaction in (old, new, other):
-        transaction.touch()
-    for transaction in (old, other):
-        os.utime(transaction, (0, 0))
-
-    put_commit(tmp_path, 1, GOOD)
-    sweep_transactions(tmp_path)
-
-    assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, f"{1:020d}.json"}
 
 
 class Store(Handle):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trickle.model.options import Options
 from trickle.tables.contract import WEIGHT
-from trickle.tables.delta.driver.read import net
+from trickle.tables.delta.driver.read import net_rows
 
 COLUMNS = {
     "n": (pa.int32(), st.sampled_from([None, 0, -1, 7])),
@@ -39,7 +39,7 @@ def test_weights_of_equal_rows_are_summed(bound, rows):
     for *row, weight in rows:
         expected[tuple(row)] += weight
 
-    found = net(change, schema, Options(polars_net_rows=bound))
+    found = net_rows(change, schema, Options(polars_net_rows=bound))
 
     assert found.schema == schema
     summed = {tuple(row.values())[:-1]: row[WEIGHT] for row in found.to_pylist()}
@@ -51,7 +51,7 @@ def test_weights_of_equal_rows_are_summed(bound, rows):
 def test_zeros_that_differ_by_a_bit_do_not_cancel(bound):
     schema = columns("f")
 
-    found = net(
+    found = net_rows(
         pa.table([[0.0, -0.0, 1.5, 1.5], [1, -1, 1, -1]], schema=schema), schema, Options(polars_net_rows=bound)
     )
 

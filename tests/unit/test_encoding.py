@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from trickle.model.options import Options
 from trickle.tables.cache.columns import ColumnCache
-from trickle.tables.cache.encoding import Compact, restored
+from trickle.tables.cache.encoding import Encoded, decoded
 from trickle.tables.delta.driver.find import Finder
 
 KINDS = {
@@ -40,11 +40,11 @@ def columns(draw):
 @settings(deadline=None)
 @given(column=columns())
 def test_a_column_comes_back_as_it_was(column):
-    held = Compact.of(pl.Series("c", pl.from_arrow(column)))
+    held = Encoded.of(pl.Series("c", pl.from_arrow(column)))
 
     shown = held.shown(held.numbers).to_arrow(compat_level=pl.CompatLevel.oldest())
 
-    assert restored(shown, column.type).to_pylist() == column.to_pylist()
+    assert decoded(shown, column.type).to_pylist() == column.to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_a_column_comes_back_as_it_was(column):
     ],
 )
 def test_values_take_the_bytes_they_need(values, dtype, bytes_):
-    held = Compact.of(pl.Series("c", values, dtype=dtype)).numbers
+    held = Encoded.of(pl.Series("c", values, dtype=dtype)).numbers
 
     assert held.estimated_size() - (len(held) + 7) // 8 * held.has_nulls() == bytes_ * len(values)
 
 
 @pytest.mark.parametrize("first", [0, 2000])
 def test_texts_that_seldom_repeat_are_held_as_they_are(first):
-    held = Compact.of(pl.Series("c", ["same"] * first + [f"comment {n}" for n in range(1000)]))
+    held = Encoded.of(pl.Series("c", ["same"] * first + [f"comment {n}" for n in range(1000)]))
 
     assert held.texts is None
     assert held.numbers.dtype == pl.String

@@ -26,6 +26,15 @@ class Files:
         return with_keys(ROWS, keys).select(self.columns)
 
 
+def find(looked, place, keys, search):
+    """Search for what is not known."""
+    known, missing = looked.known(place, keys)
+    if missing is None:
+        return known
+    others = search(missing)
+    return None if others is None else looked.put(place, keys, known, others)
+
+
 @settings(deadline=None)
 @given(asked=st.lists(st.tuples(st.sampled_from("ab"), st.sets(st.integers(-1, 8), max_size=6)), max_size=6))
 def test_rows_are_those_of_a_search(asked):
@@ -33,7 +42,7 @@ def test_rows_are_those_of_a_search(asked):
 
     for place, keys in asked:
         wanted = {"k": pa.array(sorted(keys), pa.int64())}
-        found = looked.find((place,), wanted, files.search)
+        found = find(looked, (place,), wanted, files.search)
 
         assert sorted(found["n"].to_pylist()) == with_keys(ROWS, wanted)["n"].to_pylist()
 
@@ -42,10 +51,10 @@ def test_only_other_keys_are_searched_for():
     looked, files = LookupCache(), Files()
 
     for keys in ([1, 2, 3], [3, 2], [1, 2, 4], [5, 6, 1]):
-        looked.find((), {"k": pa.array(keys)}, files.search)
-    looked.find(("elsewhere",), {"k": pa.array([1])}, files.search)
-    looked.find((), {"n": pa.array([1])}, files.search)
-    looked.find((), {"k": pa.array([1]), "n": pa.array([1])}, files.search)
+        find(looked, (), {"k": pa.array(keys)}, files.search)
+    find(looked, ("elsewhere",), {"k": pa.array([1])}, files.search)
+    find(looked, (), {"n": pa.array([1])}, files.search)
+    find(looked, (), {"k": pa.array([1]), "n": pa.array([1])}, files.search)
 
     assert files.searched == [
         {"k": [1, 2, 3]},
@@ -61,7 +70,7 @@ def test_rows_without_their_key_tell_nothing_of_some_of_their_keys():
     looked, files = LookupCache(), Files(["n"])
 
     for keys in ([1, 2], [1], [1, 2]):
-        looked.find((), {"k": pa.array(keys)}, files.search)
+        find(looked, (), {"k": pa.array(keys)}, files.search)
 
     assert [keys["k"] for keys in files.searched] == [[1, 2], [1]]
 
@@ -71,7 +80,7 @@ def test_the_same_is_not_searched_for_again():
 
     for _ in range(2):
         for keys in ({}, {"k": pa.array([1]), "n": pa.array([1])}):
-            looked.find((), keys, files.search)
+            find(looked, (), keys, files.search)
 
     assert len(files.searched) == 2
 
@@ -81,13 +90,13 @@ def test_the_latest_are_known(options):
     looked, files = LookupCache(options), Files()
 
     for key in (1, 2, 2, 1):
-        looked.find((), {"k": pa.array([key])}, files.search)
+        find(looked, (), {"k": pa.array([key])}, files.search)
 
     assert [keys["k"] for keys in files.searched] == [[1], [2], [1]]
 
 
 def test_what_cannot_be_searched_is_not_found():
     looked, files = LookupCache(), Files()
-    looked.find((), {"k": pa.array([1, 2])}, files.search)
+    find(looked, (), {"k": pa.array([1, 2])}, files.search)
 
-    assert looked.find((), {"k": pa.array([1, 2, 3])}, lambda _: None) is None
+    assert find(looked, (), {"k": pa.array([1, 2, 3])}, lambda _: None) is None

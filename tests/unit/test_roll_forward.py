@@ -1,4 +1,4 @@
-"""Rows found at one version and carried to others by the changes between."""
+"""Rows found at one version and rolled forward to others by the changes between."""
 
 from __future__ import annotations
 

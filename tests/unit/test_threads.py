@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
-from trickle.model.recent import Recent
 from trickle.tables.cache.columns import ColumnCache
-from trickle.tables.delta.driver.transaction import KeptRows, Transaction
+from trickle.tables.delta.driver.transaction import StoredRows, Transaction
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
-from trickle.tables.delta.snapshot import PlainFiles
+from trickle.tables.delta.table import DeltaTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,8 +89,8 @@ def test_the_list_of_files_is_that_of_the_version_asked_for(table):
 
 
 def test_counts_and_domains_are_those_of_the_version_asked_for(table):
-    spark: Any = None
-    plain = PlainFiles(spark, log_of(table))
+    handle: Any = SimpleNamespace(location=str(table), forget=lambda: None)
+    plain = DeltaTable(handle)
 
     def ask(chance: random.Random) -> None:
         version = chance.randrange(VERSIONS)
@@ -120,13 +120,14 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
     for number in range(4):
         pq.write_table(pa.table({"k": pa.array([number], pa.int64())}, schema), tmp_path / f"{number}.parquet")
         files.append(SimpleNamespace(path=f"{number}.parquet", vector="", records=1, size=1))
-    kept = KeptRows()
+    known = StoredRows()
 
     def transaction() -> Transaction:
         # Its constructor looks at a table, which takes a JVM to make; reading stored rows takes the log's paths alone.
         made: Any = Transaction.__new__(Transaction)
         made.target = SimpleNamespace(log=DeltaLogFiles(SimpleNamespace(location=str(tmp_path))))
-        made.kept, made.schema, made.file_schema = kept, schema, schema
+        made.folder = made.target.log.folder
+        made.known, made.schema, made.file_schema = known, schema, schema
         made.options = DEFAULT
         return made
 
@@ -148,9 +149,13 @@ def test_kept_columns_stay_within_their_room_while_several_decode(tmp_path):
 
     def ask(chance: random.Random) -> None:
         number = chance.randrange(6)
-        found = columns.get(tmp_path / f"{number}.parquet", {"k": size})
+        file = str(tmp_path / f"{number}.parquet")
+        missing = columns.reserve(file, {"k": size})
+        if missing is None:
+            return
+        found = columns.keep(file, {"k": size}, missing, pl.read_parquet(file).get_columns() if missing else ())
         assert found is None or int(found["k"].numbers[0]) == number
-        assert columns.bytes <= columns.most_bytes
+        assert columns.bytes <= columns.max_bytes
         cached.append(found is not None)
 
     in_threads(ask, 300)
@@ -158,7 +163,7 @@ def test_kept_columns_stay_within_their_room_while_several_decode(tmp_path):
 
 
 def test_a_bounded_memo_never_holds_more_nor_other_values():
-    memo: Recent[int, int] = Recent(5)
+    memo: Cache[int, int] = Cache("memo", 5)
 
     def ask(chance: random.Random) -> None:
         number = chance.randrange(20)

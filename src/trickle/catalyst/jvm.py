@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
-from trickle.model.recent import Recent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +40,8 @@ class Jvm:
         self.gateway: Any = spark.sparkContext._gateway
         self._classes: dict[str, Any] = {}
         self._objects: dict[str, Any] = {}
-        self._longs: Recent[int, Any] = Recent(options.constants_kept)
-        self.driver_forms: Recent[int, Expr | None] = Recent(options.expressions_kept)
+        self._longs: Cache[int, Any] = Cache("constants", options.constants_kept)
+        self.driver_forms: Cache[int, Expr | None] = Cache("expressions", options.expressions_kept)
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")

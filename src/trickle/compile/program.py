@@ -15,8 +15,8 @@ from trickle.compile.order_joins import FanOut, magnitude, order_joins, unit_fan
 from trickle.compile.prune import prune
 from trickle.compile.push_keys import push_keys
 from trickle.compile.state_tables import StateTable, cut_state_tables
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT
-from trickle.model.recent import Recent
 from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
 from trickle.rules.state_additive import change_of_state
@@ -70,11 +70,11 @@ class Program:
     state_tables: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
     plans_kept: int = DEFAULT.change_plans_kept
-    _derived: Recent[frozenset[str], _Derived] = field(init=False)
+    _derived: Cache[frozenset[str], _Derived] = field(init=False)
 
     def __post_init__(self) -> None:
         """Start without change plans."""
-        self._derived = Recent(self.plans_kept)
+        self._derived = Cache("change plans", self.plans_kept)
 
     @property
     def used(self) -> dict[str, tuple[str, ...]]:

@@ -42,10 +42,6 @@ def record_text(record: Record) -> str:
     return record if isinstance(record, str) else record()
 
 
-Lane = Literal["auto", "spark"]
-"""Who does the reading and writing: what is small in the driver and the rest by Spark, or all by Spark."""
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnFact:
     """One column of a source as the log describes it; equal facts at two versions mean the same stored column.

@@ -49,7 +49,7 @@ class ColumnIndex:
         return cls(((numbers >> places) + low).astype(plain.dtype), order)
 
     @staticmethod
-    def most_bytes(column: pl.Series) -> int:
+    def max_bytes(column: pl.Series) -> int:
         """Tell the bytes that the index of a column may take besides it."""
         return int(column.estimated_size()) + _PLACE * len(column)
 

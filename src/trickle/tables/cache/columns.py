@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import polars as pl
-
+from trickle.model.cache import CacheSize, register
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.column_index import ColumnIndex, is_indexed
-from trickle.tables.cache.encoding import Compact
+from trickle.tables.cache.encoding import Encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
-    Place = tuple[Path, str]
+    import polars as pl
+
+    Place = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Entry:
     """A column, when it was last asked for, how often it was looked into, and its index if it has one."""
 
-    column: Compact
+    column: Encoded
     asked: int
     looks: int = 0
     index: ColumnIndex | None = None
@@ -49,75 +49,89 @@ class _Asked:
 
 
 class ColumnCache:
-    """The columns kept by one process; several threads may ask."""
+    """The columns kept by one process, by the address of their file; several threads may ask."""
+
+    name = "columns"
 
     def __init__(self, options: Options = DEFAULT) -> None:
         """Keep nothing yet, and never more than some bytes."""
         self._options = options
-        self.most_bytes = options.cache_bytes
+        self.max_bytes = options.cache_bytes
         self.bytes = 0
         self._reserved = 0
         self._clock = 0
-        self._kept: dict[Place, _Kept] = {}
+        self._entries: dict[Place, _Entry] = {}
         self._asked: dict[Place, _Asked] = {}
         self._lock = Lock()
+        register(self)
 
-    def get(self, path: Path, sizes: Mapping[str, int]) -> dict[str, Compact] | None:
-        """Give columns of a file, told by name with the bytes each may take; None if they are not worth keeping yet.
+    def size(self) -> CacheSize:
+        """Give how much it holds."""
+        with self._lock:
+            return CacheSize(1, len(self._entries), self.bytes, 0, self.max_bytes)
 
-        Raises:
-            PolarsError: The file cannot be read.
-            FileNotFoundError: It is gone.
+    def reserve(self, address: str, sizes: Mapping[str, int]) -> list[str] | None:
+        """Ask for columns of a file, told by name with the bytes each may take.
+
+        Gives those that are to be decoded, for which there is room until ``keep`` is called; None if the columns are not
+        worth keeping yet.
         """
         with self._lock:
-            missing = self._ask(path, list(sizes))
+            missing = self._ask(address, list(sizes))
             room = sum(sizes[name] for name in missing or ())
-            if missing is None or not self._make_room(room, self._since(path, missing)):
+            if missing is None or not self._make_room(room, self._since(address, missing)):
                 return None
             self._reserved += room
+            return missing
+
+    def keep(
+        self, address: str, sizes: Mapping[str, int], missing: Sequence[str], decoded: Iterable[pl.Series]
+    ) -> dict[str, Encoded] | None:
+        """Take what was decoded of the columns ``missing``, and give all that were asked for.
+
+        None if some are not there: they could not be decoded, or another thread needed their room.
+        """
+        columns: list[Encoded] = []
         try:
-            if missing:
-                read = pl.read_parquet(path, columns=missing, glob=False, hive_partitioning=False).rechunk()
-                columns = [Compact.of(values, self._options) for values in read]
-                with self._lock:
-                    self._keep(path, columns)
+            columns = [Encoded.of(values, self._options) for values in decoded]
         finally:
             with self._lock:
-                self._reserved -= room
+                for column in columns:
+                    self._add((address, column.numbers.name), column)
+                self._reserved -= sum(sizes[name] for name in missing)
         with self._lock:
-            found = {name: kept.column for name in sizes if (kept := self._kept.get((path, name))) is not None}
-        # Another thread may have needed the room meanwhile.
+            found = {name: entry.column for name in sizes if (entry := self._entries.get((address, name))) is not None}
         return found if len(found) == len(sizes) else None
 
-    def index(self, path: Path, name: str) -> ColumnIndex | None:
+    def index(self, address: str, name: str) -> ColumnIndex | None:
         """Give the index of a kept column; None if it has none, or is better looked at whole for now."""
         with self._lock:
-            kept = self._kept.get((path, name))
-            if kept is None or kept.index is not None:
-                return None if kept is None else kept.index
-            kept.looks += 1
-            is_first, is_due = kept.looks == 1, kept.looks == self._options.index_looks
-            numbers = kept.column.numbers
-            is_due = is_due and self.bytes + ColumnIndex.most_bytes(numbers) <= self.most_bytes // 2
+            entry = self._entries.get((address, name))
+            if entry is None or entry.index is not None:
+                return None if entry is None else entry.index
+            entry.looks += 1
+            is_first, is_due = entry.looks == 1, entry.looks == self._options.index_looks
+            numbers = entry.column.numbers
+            is_due = is_due and self.bytes + ColumnIndex.max_bytes(numbers) <= self.max_bytes // 2
         if not is_indexed(numbers) or not (is_due or (is_first and numbers.is_sorted())):
             return None
         index = ColumnIndex.of(numbers)
         with self._lock:
-            if self._kept.get((path, name)) is kept and kept.index is None:
-                kept.index = index
+            if self._entries.get((address, name)) is entry and entry.index is None:
+                entry.index = index
                 self.bytes += index.bytes
         return index
 
-    def _ask(self, path: Path, names: Sequence[str]) -> list[str] | None:
+    def _ask(self, address: str, names: Sequence[str]) -> list[str] | None:
         """Note that columns are asked for; gives those to decode, None if one was never asked for before."""
         self._clock += 1
-        missing = [name for name in names if (path, name) not in self._kept]
+        missing = [name for name in names if (address, name) not in self._entries]
         for name in names:
-            if (kept := self._kept.get((path, name))) is not None:
-                kept.asked = self._clock
+            if (entry := self._entries.get((address, name))) is not None:
+                entry.asked = self._clock
         fresh = []
         for name in missing:
-            asked = self._asked.setdefault((path, name), _Asked(self._clock))
+            asked = self._asked.setdefault((address, name), _Asked(self._clock))
             asked.times += 1
             if asked.times < self._options.column_cache_asks:
                 asked.clock = self._clock
@@ -126,9 +140,9 @@ class ColumnCache:
             del self._asked[next(iter(self._asked))]
         return None if fresh else missing
 
-    def _since(self, path: Path, names: Sequence[str]) -> int:
+    def _since(self, address: str, names: Sequence[str]) -> int:
         """Give when columns were asked for before, and note that they are again."""
-        asked = [found for name in names if (found := self._asked.get((path, name))) is not None]
+        asked = [found for name in names if (found := self._asked.get((address, name))) is not None]
         before = min((one.clock for one in asked), default=self._clock)
         for one in asked:
             one.clock = self._clock
@@ -137,21 +151,19 @@ class ColumnCache:
     def _make_room(self, size: int, before: int) -> bool:
         """Forget columns last asked for before a time, the oldest first, if that makes room."""
         size += self._reserved  # by other threads that decode
-        if self.bytes + size <= self.most_bytes:
+        if self.bytes + size <= self.max_bytes:
             return True
-        old = sorted((kept.asked, place) for place, kept in self._kept.items() if kept.asked < before)
-        if self.bytes - sum(self._kept[place].bytes for _, place in old) + size > self.most_bytes:
+        old = sorted((entry.asked, place) for place, entry in self._entries.items() if entry.asked < before)
+        if self.bytes - sum(self._entries[place].bytes for _, place in old) + size > self.max_bytes:
             return False
         for _, place in old:
-            if self.bytes + size <= self.most_bytes:
+            if self.bytes + size <= self.max_bytes:
                 break
-            self.bytes -= self._kept.pop(place).bytes
+            self.bytes -= self._entries.pop(place).bytes
         return True
 
-    def _keep(self, path: Path, columns: Sequence[Compact]) -> None:
-        for column in columns:
-            place = path, column.numbers.name
-            if place not in self._kept:
-                self._kept[place] = _Kept(column, self._clock)
-                self.bytes += column.bytes
-            self._asked.pop(place, None)
+    def _add(self, place: Place, column: Encoded) -> None:
+        if place not in self._entries:
+            self._entries[place] = _Entry(column, self._clock)
+            self.bytes += column.bytes
+        self._asked.pop(place, None)

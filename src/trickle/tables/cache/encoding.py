@@ -1,6 +1,6 @@
 """Columns in as few bytes as their values need, for those that stay in memory.
 
-Law    restored(of(column)) = column
+Law    decoded(of(column)) = column
 How    whole numbers, dates and decimals of up to 18 digits are held as the narrowest whole numbers that all of them fit
        into, texts that repeat as places in a list of them, others as they are
 """
@@ -25,7 +25,7 @@ _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
-class Compact:
+class Encoded:
     """A column.
 
     Attributes:
@@ -39,7 +39,7 @@ class Compact:
     texts: pl.Series | None = None
 
     @classmethod
-    def of(cls, column: pl.Series, options: Options = DEFAULT) -> Compact:
+    def of(cls, column: pl.Series, options: Options = DEFAULT) -> Encoded:
         """Hold a column."""
         few = options.encoding_texts
         if column.dtype == pl.String and column.head(options.encoding_sample).n_unique() <= few:
@@ -69,11 +69,11 @@ class Compact:
         return values.cast(self.dtype, strict=False).to_physical().cast(held, strict=False).drop_nulls()
 
     def shown(self, numbers: pl.Series) -> pl.Series:
-        """Give some of its numbers as ``restored`` takes them: texts as texts, of whichever list they were."""
+        """Give some of its numbers as ``decoded`` takes them: texts as texts, of whichever list they were."""
         return numbers if self.texts is None else self.texts[numbers.cast(pl.UInt32)].alias(numbers.name)
 
 
-def restored(values: pa.Array, type_: pa.DataType) -> pa.Array:
+def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Give numbers back as the values of a type that they were held for."""
     if pa.types.is_integer(values.type) and pa.types.is_decimal(type_):
         units = values.cast(pa.int64()).cast(pa.decimal128(38, 0))

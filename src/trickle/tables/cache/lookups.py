@@ -7,19 +7,22 @@ Why    the terms of a change ask for nearly the same keys one after the other, b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.rows import with_keys
 
 Place = tuple[object, ...]
 """Where rows are looked up: files and columns."""
 
-Search = Callable[[Mapping[str, pa.Array]], "pa.Table | None"]
+Keys = Mapping[str, pa.Array]
+"""Values of columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +30,47 @@ class _Looked:
     """The rows that have some keys, each the values of a column."""
 
     place: Place
-    keys: Mapping[str, pa.Array]
+    keys: Keys
     rows: pa.Table
 
 
 class LookupCache:
-    """The rows found by the latest look-ups, up to some bytes."""
+    """The rows found by the latest look-ups, up to some bytes; several threads may ask."""
 
     def __init__(self, options: Options = DEFAULT) -> None:
         """Know nothing yet."""
         self._options = options
-        self._known: list[_Looked] = []
+        self._numbers = count()
+        self._looked: Cache[int, _Looked] = Cache(
+            "look-ups",
+            options.lookup_cache_entries,
+            max_bytes=options.lookup_cache_bytes,
+            bytes_of=lambda looked: int(looked.rows.nbytes),
+        )
 
-    def find(self, place: Place, keys: Mapping[str, pa.Array], search: Search) -> pa.Table | None:
-        """Give the rows with some keys, searching only for those that are not known; None if the search gives none."""
-        near = [known for known in self._known if known.place == place and known.keys.keys() == keys.keys()]
-        same = (known for known in near if all(known.keys[name].equals(values) for name, values in keys.items()))
-        known = next(same, None)
-        rows = known.rows if known is not None else _partly(near, keys, search, self._options)
-        if rows is not None:
-            others = (looked for looked in self._known if looked is not known)
-            latest = [*others, known or _Looked(place, dict(keys), rows)][-self._options.lookup_cache_entries :]
-            while sum(looked.rows.nbytes for looked in latest) > self._options.lookup_cache_bytes:
-                del latest[0]
-            self._known = latest  # at once: other threads may be looking
+    def known(self, place: Place, keys: Keys) -> tuple[pa.Table | None, Keys | None]:
+        """Give the rows of those keys that are known, and the keys to search for: None if all are known."""
+        near = [(n, one) for n, one in self._looked.items() if one.place == place and one.keys.keys() == keys.keys()]
+        for number, one in near:
+            if all(one.keys[name].equals(values) for name, values in keys.items()):
+                self._looked.known(number)  # it is the latest now
+                return one.rows, None
+        rows, missing = _part([one for _, one in near], keys, self._options)
+        if rows is not None and missing is None:
+            self._looked.put(next(self._numbers), _Looked(place, dict(keys), rows))
+        return rows, missing
+
+    def put(self, place: Place, keys: Keys, known: pa.Table | None, others: pa.Table) -> pa.Table:
+        """Remember the rows of keys, those that were known and those that were searched for; gives them all."""
+        rows = others if known is None else pa.concat_tables([known, others])
+        self._looked.put(next(self._numbers), _Looked(place, dict(keys), rows))
         return rows
 
 
-def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Search, options: Options) -> pa.Table | None:
-    """Search for the keys of a column that are not known, if the others are known together; else for all."""
+def _part(near: Sequence[_Looked], keys: Keys, options: Options) -> tuple[pa.Table | None, Keys | None]:
+    """Give the known rows of one column's keys, if many of these are known together, and the keys that are not."""
     if len(keys) != 1:
-        return search(keys)
+        return None, keys
     ((name, wanted),) = keys.items()
     for known in reversed(near):
         if name not in known.rows.column_names or known.keys[name].type != wanted.type:
@@ -66,8 +79,5 @@ def _partly(near: Sequence[_Looked], keys: Mapping[str, pa.Array], search: Searc
         missing = wanted.filter(pc.invert(is_known))
         if len(wanted) <= options.lookup_cache_share * (len(wanted) - len(missing)):
             rows = with_keys(known.rows, {name: wanted.filter(is_known)})
-            if not len(missing):
-                return rows
-            others = search({name: missing})
-            return None if others is None else pa.concat_tables([rows, others])
-    return search(keys)
+            return rows, {name: missing} if len(missing) else None
+    return None, keys

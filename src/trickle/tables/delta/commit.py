@@ -11,8 +11,7 @@ table twice; a transaction of our own takes them as arguments.
 
 from __future__ import annotations
 
-import fcntl
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -20,15 +19,17 @@ from pyspark.errors import PySparkException
 
 from trickle.errors import ConflictError
 from trickle.tables.delta.actions import FileAction, parse_commit
-from trickle.tables.delta.log import local_path
+from trickle.tables.delta.log import LOG_FOLDER
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
 
-    from trickle.tables.delta.files import FileList
-    from trickle.tables.delta.jvm import DeltaHandle, Jvm
+    from trickle.tables.delta.jvm import Jvm
+    from trickle.tables.delta.table import DeltaTable
 
 APPLICATION: Final = "trickle"
 """The application id of our transactions in the Delta log."""
@@ -43,16 +44,10 @@ def conflict(name: str) -> ConflictError:
     )
 
 
-@contextmanager
-def commit_lock(location: str) -> Iterator[None]:
-    """Hold the table's lock file, if it is on a local file system; the system frees it when the process dies."""
-    folder = local_path(location)
-    if folder is None:
-        yield
-        return
-    with (folder / "_delta_log" / ".trickle.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def commit_lock(location: str) -> AbstractContextManager[None]:
+    """Hold the table's lock, if its storage has locks."""
+    folder = folder_at(location)
+    return nullcontext() if folder is None else folder.storage.lock(folder / f"{LOG_FOLDER}/.trickle.lock")
 
 
 class Transaction:
@@ -61,9 +56,9 @@ class Transaction:
     It reads the whole table as far as conflicts go, so a data-changing commit by anyone in between makes it fail.
     """
 
-    def __init__(self, handle: DeltaHandle, name: str, listed: FileList | None = None) -> None:
-        """Start on the newest snapshot; what ``listed`` knows of the table's files saves a Spark job."""
-        self.handle = handle
+    def __init__(self, table: DeltaTable, name: str) -> None:
+        """Start on the newest snapshot; what is known of the table's files saves a Spark job."""
+        self.handle = handle = table.handle
         self.name = name
         self.snapshot: Jvm = handle.update()
         self.version = int(self.snapshot.version())
@@ -71,7 +66,7 @@ class Transaction:
         self._transaction.readWholeTable()
         self._transaction.readTxn().addOne(APPLICATION)
         self._written: list[FileAction] = []
-        self._listed = listed
+        self._table = table
         self.is_redefined = False
 
     @property
@@ -81,12 +76,11 @@ class Transaction:
 
     def files(self) -> list[tuple[FileAction, Jvm]]:
         """Give the table's files, each with Delta's own action for it."""
-        known = self._listed.at(self.version) if self._listed is not None else None
+        known = self._table.files(self.version)
         if known is not None:
             return [(file, self.handle.action("add", file.body)) for file in known]
         found = [(_parsed(action), action) for action in self.handle.all_files(self._transaction)]
-        if self._listed is not None:
-            self._listed.learn(self.version, [file for file, _ in found])
+        self._table.learn_files(self.version, [file for file, _ in found])
         return found
 
     def redefine(self, metadata: Mapping[str, Any]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import ParseException
@@ -15,15 +14,14 @@ from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.leaf import location_of
-from trickle.tables.delta.log import local_path
 from trickle.tables.delta.target import DeltaTarget
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Lane
     from trickle.tables.delta.jvm import Jvm
 
 _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
@@ -53,10 +51,12 @@ def create_target(
     record: str,
     properties: Mapping[str, str] | None = None,
     *,
-    lane: Lane = "auto",
+    driver_io: bool = True,
 ) -> DeltaTarget:
     """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
-    return make_target(spark, name, rows, lambda made: made.append(rows, record, made.state()), properties, lane=lane)
+    return make_target(
+        spark, name, rows, lambda made: made.append(rows, record, made.state()), properties, driver_io=driver_io
+    )
 
 
 def make_target(
@@ -66,7 +66,7 @@ def make_target(
     fill: Fill,
     properties: Mapping[str, str] | None = None,
     *,
-    lane: Lane = "auto",
+    driver_io: bool = True,
     options: Options = DEFAULT,
     bind: str | None = None,
 ) -> DeltaTarget:
@@ -101,7 +101,7 @@ def make_target(
             if fresh and handle is not None:
                 handle.delete_empty_folder()
             raise
-    target = open_target(spark, name, lane=lane, options=options)
+    target = open_target(spark, name, driver_io=driver_io, options=options)
     identity = target.handle.head()[1]
     try:
         if bind is not None:
@@ -113,17 +113,13 @@ def make_target(
     return target
 
 
-@contextmanager
-def _one_at_a_time(place: DeltaHandle | None) -> Iterator[None]:
-    """Let one process or thread at a time make tables in a schema, if its folder is on a local file system."""
-    folder = local_path(place.location) if place is not None else None
+def _one_at_a_time(place: DeltaHandle | None) -> AbstractContextManager[None]:
+    """Let one process or thread at a time make tables in a schema, if the storage of its folder has locks."""
+    folder = folder_at(place.location) if place is not None else None
     if folder is None:
-        yield
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / ".trickle-create.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return nullcontext()
+    folder.storage.make_folder(folder.parent, parents=True)
+    return folder.storage.lock(f"{folder.parent}/.trickle-create.lock")
 
 
 def _has_log(place: DeltaHandle) -> bool:
@@ -149,9 +145,9 @@ def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mappi
     made.execute()
 
 
-def open_target(spark: SparkSession, name: str, *, lane: Lane = "auto", options: Options = DEFAULT) -> DeltaTarget:
+def open_target(spark: SparkSession, name: str, *, driver_io: bool = True, options: Options = DEFAULT) -> DeltaTarget:
     """Give the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, sql_name(name)), lane=lane, options=options)
+    return DeltaTarget(spark, name, location_of(spark, sql_name(name)), driver_io=driver_io, options=options)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:

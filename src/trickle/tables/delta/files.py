@@ -1,4 +1,4 @@
-"""Which files a Delta table consists of, kept up to date from its commits.
+"""Which files a Delta table consists of, kept up to date from its commits, and what statistics tell of them.
 
 Delta answers this with a Spark job over its state. A stream table's own log is short and mostly ours, so replaying
 it in Python is quicker; where a log is long or no longer whole, Delta is asked once and its commits followed from there.
@@ -6,14 +6,18 @@ it in Python is quicker; where a log is long or no longer whole, Delta is asked 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.log import DeltaLogFiles
@@ -61,3 +65,26 @@ class FileList:
         with self._log.lock:
             self._generation, self._version = self._log.generation, version
             self._files = {file.key: file for file in files}
+
+
+def may_hold(file: FileAction, column: str, values: pa.Array) -> bool:
+    """Tell by the statistics in the log whether a file may have one of some whole numbers in a column."""
+    low, high = _bounds(file, column)
+    if low is None or high is None or not pa.types.is_integer(values.type):
+        return True
+    return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
+
+
+def _bounds(file: FileAction, column: str) -> tuple[int, int] | tuple[None, None]:
+    text = file.body.get("stats")
+    stats = json.loads(text) if isinstance(text, str) and text else {}
+    low, high = (stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
+    return (low, high) if isinstance(low, int) and isinstance(high, int) else (None, None)
+
+
+def domain_of(files: Iterable[FileAction], column: str) -> int | None:
+    """Give how many whole numbers lie between the least and the greatest value of a column; None if it is not known."""
+    bounds = [_bounds(file, column) for file in files]
+    lows = [low for low, _ in bounds if low is not None]
+    highs = [high for _, high in bounds if high is not None]
+    return max(highs) - min(lows) + 1 if bounds and len(lows) == len(bounds) else None

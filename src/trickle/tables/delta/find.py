@@ -194,7 +194,7 @@ def _floating(kind: DataType) -> bool:
             return isinstance(kind, DoubleType | FloatType)
 
 
-def find_keys(
+def find_rows_with_keys(
     table: DataFrame, wanted: DataFrame, width: int, keys: Sequence[int], same: Column, *, local: bool
 ) -> Found:
     """Find the rows that have a key of ``wanted`` (c0, c1 …, ``__id``, ``__gone``), except those that are as wanted."""

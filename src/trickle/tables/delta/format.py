@@ -9,12 +9,11 @@ from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.contract import Located, Marks
 from trickle.tables.delta.create import make_target, set_property
-from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.keys import store_keys
 from trickle.tables.delta.leaf import locate_leaf, location_of
-from trickle.tables.delta.log import DeltaLogFiles
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.state_tables import DeltaStateTables
+from trickle.tables.delta.table import DeltaTable, open_table
 from trickle.tables.delta.target import DeltaTarget
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from trickle.model.keys import TableKeys
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import Lane
+    from trickle.tables.delta.log import DeltaLogFiles
 
 
 class DeltaFormat:
@@ -35,8 +34,8 @@ class DeltaFormat:
         self.spark = spark
         self.options = options
         self.columns = columns
-        self.lane: Lane = "auto" if options.has("driver_io") else "spark"
-        self._logs: dict[str, DeltaLogFiles] = {}
+        self._driver_io = options.has("driver_io")
+        self._marked: dict[str, DeltaTable] = {}
 
     def locate_leaf(self, leaf: Any) -> Located | None:
         """Give the place of the table that a leaf of a plan reads, None if it is not a Delta table."""
@@ -48,15 +47,17 @@ class DeltaFormat:
 
     def source(self, name: str, location: str) -> DeltaSource:
         """Give the table at a place to be read."""
-        return DeltaSource(self.spark, name, location, lane=self.lane, columns=self.columns, options=self.options)
+        return DeltaSource(
+            self.spark, name, location, driver_io=self._driver_io, columns=self.columns, options=self.options
+        )
 
     def target(self, name: str, location: str) -> DeltaTarget:
         """Give the table at a place to be written."""
-        return DeltaTarget(self.spark, name, location, lane=self.lane, options=self.options)
+        return DeltaTarget(self.spark, name, location, driver_io=self._driver_io, options=self.options)
 
     def state_tables(self, name: str, location: str) -> DeltaStateTables:
         """Give the state tables of the stream table at a place."""
-        return DeltaStateTables(self.spark, name, location, self.lane, self.options)
+        return DeltaStateTables(self.spark, name, location, driver_io=self._driver_io, options=self.options)
 
     def create(
         self,
@@ -67,7 +68,9 @@ class DeltaFormat:
         bind: str,
     ) -> DeltaTarget:
         """Make a table and let ``fill`` write to it, or leave nothing behind."""
-        return make_target(self.spark, name, like, fill, properties, lane=self.lane, options=self.options, bind=bind)
+        return make_target(
+            self.spark, name, like, fill, properties, driver_io=self._driver_io, options=self.options, bind=bind
+        )
 
     def marks(self, location: str) -> Marks | None:
         """Tell from a table's log what makes it a stream table."""
@@ -93,7 +96,7 @@ class DeltaFormat:
         store_keys(self.spark, table, keys)
 
     def _log(self, location: str) -> DeltaLogFiles:
-        known = self._logs.get(location)
+        known = self._marked.get(location)
         if known is None:
-            known = self._logs.setdefault(location, DeltaLogFiles(DeltaHandle(self.spark, location), self.options))
-        return known
+            known = self._marked.setdefault(location, open_table(self.spark, location, self.options))
+        return known.log

@@ -9,9 +9,8 @@ ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import unquote
@@ -20,36 +19,46 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from trickle.errors import SourceError
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables.delta.actions import Commit, MalformedCommitError, parse_commit
 from trickle.tables.delta.driver.fit import unknown_reading
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trickle.tables.delta.jvm import DeltaHandle
+    from trickle.tables.storage.protocol import Mark
+    from trickle.tables.storage.schemes import Folder
 
 UNREADABLE_LOG: Final = "UNREADABLE_LOG"
 UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
 _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
 
 
-def local_path(location: str) -> Path | None:
-    """Give the folder of a table on a local file system, None for any other storage.
+LOG_FOLDER: Final = "_delta_log"
 
-    >>> local_path("file:/data/orders"), local_path("s3a://bucket/orders")
-    (PosixPath('/data/orders'), None)
-    """
-    if location.startswith("file:"):
-        return Path("/" + location[len("file:") :].lstrip("/"))
-    return Path(location) if location.startswith("/") else None
+
+def commit_file(folder: Folder, version: int) -> str:
+    """Give the address of a version's commit, in the folder of its table."""
+    return folder / f"{LOG_FOLDER}/{version:020d}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A commit that was read, and what told its file from another."""
+
+    commit: Commit
+    mark: Mark | None
 
 
 class DeltaLogFiles:
     """Reads a table's commits, and its newest version, with as little as the storage allows.
 
-    A local log is read by Python; any other, and one whose commits a catalog coordinates, by Delta's own log store.
+    A log on a storage that the driver knows is read by Python; any other, and one whose commits a catalog coordinates, by
+    Delta's own log store.
     Several threads may ask: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
     """
 
@@ -58,16 +67,22 @@ class DeltaLogFiles:
         self.lock = RLock()
         self._handle = handle
         self._options = options
-        self._called = f"'{name}' at {handle.location}" if name else handle.location
-        folder = local_path(handle.location)
-        self._log = folder / "_delta_log" if folder is not None else None
+        self.name = name
+        self.folder = folder_at(handle.location)
         self._coordinated: bool | None = None
         self._head = -1
-        self._head_mark: tuple[int, ...] | str | None = None
-        self._commits: OrderedDict[int, Commit] = OrderedDict()
-        self._marks: dict[int, tuple[int, ...] | None] = {}
-        self._kept_actions: dict[str, dict[int, Mapping[str, Any]]] = {"metadata": {}, "protocol": {}}
+        self._head_mark: Mark | None = None
+        kept = options.log_commits_kept
+        self._commits: Cache[int, _Read] = Cache("log commits", kept)
+        self._in_force: dict[str, Cache[int, Mapping[str, Any]]] = {
+            "metadata": Cache("table metadata", kept),
+            "protocol": Cache("table protocols", kept),
+        }
         self.generation = 0
+
+    @property
+    def _called(self) -> str:
+        return f"'{self.name}' at {self._handle.location}" if self.name else self._handle.location
 
     def head(self) -> int:
         """Give the newest version.
@@ -97,7 +112,7 @@ class DeltaLogFiles:
             return self._read_commits(since, upto)
 
     def _read_commits(self, since: int, upto: int) -> tuple[Commit, ...]:
-        if self._by_store() and any(v not in self._commits for v in range(since + 1, upto + 1)):
+        if self._by_store() and not {*range(since + 1, upto + 1)} <= {*self._commits.keys()}:
             self._read_by_store(since + 1, upto)
         found = []
         for version in range(since + 1, upto + 1):
@@ -121,29 +136,29 @@ class DeltaLogFiles:
             return self._read_commit(version)
 
     def _read_commit(self, version: int) -> Commit | None:
-        if version in self._commits:
-            return self._commits[version]
+        known = self._commits.known(version)
+        if known is not None:
+            return known.commit
         if version < 0:
             return None
-        if self._by_store():
+        if self._by_store() or self.folder is None:
             self._read_by_store(version, version)
-            return self._commits.get(version)
+            known = self._commits.known(version)
+            return None if known is None else known.commit
         mark = self._mark(version)  # before it is read: what is written after this is another file
         try:
-            text = self._file(version).read_bytes().decode()
-        except (FileNotFoundError, NotADirectoryError):
+            text = self.folder.storage.get(self._file(version)).decode()
+        except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             raise self._unreadable(version, str(error)) from error
-        commit = self._parsed(version, text)
-        self._marks[version] = mark
-        return commit
+        return self._parsed(version, text, mark)
 
     def digest(self, version: int) -> str | None:
         """Give what tells the commit of a version from another of the same number, None if the log no longer has it."""
         with self.lock:
-            known = self._marks.get(version)
-            if known is not None and self._mark(version) not in (known, None):
+            known = self._commits.known(version)
+            if known is not None and known.mark is not None and self._mark(version) not in (known.mark, None):
                 self._forget()
                 self._handle.forget()
             commit = self._read_commit(version)
@@ -155,11 +170,13 @@ class DeltaLogFiles:
         for version, text in texts:
             self._parsed(version, text)
 
-    def _parsed(self, version: int, text: str) -> Commit:
+    def _parsed(self, version: int, text: str, mark: Mark | None = None) -> Commit:
         try:
-            return self._keep(parse_commit(version, text))
+            commit = parse_commit(version, text)
         except MalformedCommitError as error:
             raise self._unreadable(version, str(error)) from error
+        self._commits.put(version, _Read(commit, mark))
+        return commit
 
     def _unreadable(self, version: int, what: str) -> SourceError:
         return SourceError(
@@ -198,9 +215,9 @@ class DeltaLogFiles:
             SourceError: ``UNSUPPORTED_PROTOCOL``, a reader of that version must know what is not known here.
         """
         with self.lock:
-            if version not in self._kept_actions["metadata"]:
-                self._in_force("protocol", version)
-            return self._in_force("metadata", version)
+            if self._in_force["metadata"].known(version) is None:
+                self._find_action("protocol", version)
+            return self._find_action("metadata", version)
 
     def protocol(self, version: int) -> Mapping[str, Any]:
         """Give the features that readers and writers of a version must know.
@@ -209,11 +226,10 @@ class DeltaLogFiles:
             SourceError: ``UNSUPPORTED_PROTOCOL``, readers must know one that neither the driver nor Delta does.
         """
         with self.lock:
-            return self._in_force("protocol", version)
+            return self._find_action("protocol", version)
 
-    def _in_force(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any]:
-        kept = self._kept_actions[kind]
-        known = kept.get(version)
+    def _find_action(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any]:
+        known = self._in_force[kind].known(version)
         if known is None:
             known = self._search(kind, version)
             if known is None:
@@ -221,16 +237,13 @@ class DeltaLogFiles:
                     known = self._handle.metadata(version) if kind == "metadata" else self._handle.protocol(version)
             if kind == "protocol" and (unknown := unknown_reading(known)) is not None:
                 raise self._unsupported(unknown)
-            if len(kept) > self._options.log_commits_kept:
-                kept.clear()
-            kept[version] = known
+            self._in_force[kind].put(version, known)
         return known
 
     def _search(self, kind: Literal["metadata", "protocol"], version: int) -> Mapping[str, Any] | None:
-        kept = self._kept_actions[kind]
         for back in range(version, max(version - self._options.log_steps_back, -1), -1):
-            if back in kept:
-                return kept[back]
+            if (known := self._in_force[kind].known(back)) is not None:
+                return known
             commit = self.commit(back)
             if commit is None:
                 return None
@@ -241,70 +254,57 @@ class DeltaLogFiles:
 
     def missing(self, paths: set[str]) -> list[str]:
         """Give those of the files (paths as the log writes them) that storage no longer has."""
-        return [path for path in sorted(paths) if not self._has(path)]
+        addresses = {path: self.address_of(path) for path in sorted(paths)}
+        known = [address for address in addresses.values() if address is not None]
+        gone = set(self.folder.storage.missing(known)) if self.folder is not None else set()
+        return [p for p, address in addresses.items() if (address in gone if address else not self._handle.exists(p))]
 
-    def _has(self, path: str) -> bool:
-        file = self.path_of(path)
-        return file.exists() if file is not None else self._handle.exists(path)
-
-    def path_of(self, path: str) -> Path | None:
-        """Give the place of a file, named as the log names it, None if it is not on a local file system."""
-        root = local_path(self._handle.location)
-        is_absolute = path.startswith("/") or ":" in path.split("/", 1)[0]
-        return local_path(unquote(path)) if is_absolute else root and root / unquote(path)
+    def address_of(self, path: str) -> str | None:
+        """Give the address of a file, named as the log names it, None if it is not on the table's storage."""
+        if self.folder is None:
+            return None
+        if not path.startswith("/") and ":" not in path.split("/", 1)[0]:
+            return self.folder / unquote(path)
+        found = folder_at(unquote(path))
+        return found.address if found is not None and found.storage is self.folder.storage else None
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether the log is a local folder that holds every commit: then commits may be put there."""
+        """Tell whether the log is a folder that holds every commit, and the driver reads it: then commits may be put there."""
         return not self._by_store()
 
     def _by_store(self) -> bool:
-        """Tell whether Delta must be asked: the log is not local, or its newest commits wait in a folder of their own."""
-        if self._log is None:
+        """Tell whether Delta must be asked: of an unknown storage, or of commits that wait in a folder of their own."""
+        if self.folder is None:
             return True
         if self._coordinated is None:
-            staged = self._log / "_staged_commits"  # every table has the folder; only coordinated ones use it
-            self._coordinated = staged.is_dir() and any(staged.iterdir())
+            # Every table has the folder; only coordinated ones use it.
+            self._coordinated = bool(self.folder.storage.names(self.folder / f"{LOG_FOLDER}/_staged_commits"))
         return self._coordinated
 
-    def _file(self, version: int) -> Path:
-        return (self._log or Path()) / f"{version:020d}.json"
+    def _file(self, version: int) -> str:
+        return commit_file(self.folder, version) if self.folder is not None else ""
 
     def _local_head(self) -> int:
         if self._head >= 0 and self._mark(self._head) != self._head_mark:
             self._forget()
             self._handle.forget()
-        if self._head < 0:
-            self._head = self._newest_listed()
+        # Where a commit is missing, those after it count: to stop before it would be to take what came after for nothing.
+        self._head = (
+            -1 if self.folder is None else self.folder.storage.newest_version(self.folder / LOG_FOLDER, self._head)
+        )
         if self._head < 0:
             return -1
-        while self._file(self._head + 1).exists() or self._file(self._head + 2).exists():
-            if not self._file(self._head + 1).exists():
-                # A commit is missing: to stop before it would be to take what came after for nothing.
-                self._head = self._newest_listed()
-                break
-            self._head += 1
         self._head_mark = mark = self._mark(self._head)
-        if self._marks.get(self._head, mark) != mark:
+        known = self._commits.known(self._head)
+        if known is not None and known.mark != mark:
             self._forget()
             self._handle.forget()
             return self._local_head()
         return self._head
 
-    def _newest_listed(self) -> int:
-        try:
-            names = [entry.name for entry in self._file(0).parent.iterdir()]
-        except (FileNotFoundError, NotADirectoryError):
-            return -1
-        commits = (name[:20] for name in names if len(name) == 25 and name.endswith(".json"))
-        return max((int(number) for number in commits if number.isdigit()), default=-1)
-
-    def _mark(self, version: int) -> tuple[int, ...] | None:
-        try:
-            stat = self._file(version).stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return stat.st_ino, stat.st_mtime_ns, stat.st_size
+    def _mark(self, version: int) -> Mark | None:
+        return None if self.folder is None else self.folder.storage.mark(self._file(version))
 
     def _remote_head(self) -> int:
         with self.errors_named():
@@ -317,19 +317,12 @@ class DeltaLogFiles:
 
     def _is_other(self, version: int) -> bool:
         """Tell, when the head has moved on, whether the commit that was the head is another by now."""
-        known = self._commits.pop(self._head, None) if version > self._head else None
-        return known is not None and self.digest(self._head) != known.digest
-
-    def _keep(self, commit: Commit) -> Commit:
-        self._commits[commit.version] = commit
-        while len(self._commits) > self._options.log_commits_kept:
-            self._marks.pop(self._commits.popitem(last=False)[0], None)
-        return commit
+        known = self._commits.pop(self._head) if version > self._head else None
+        return known is not None and self.digest(self._head) != known.commit.digest
 
     def _forget(self) -> None:
         self._head, self._head_mark, self._coordinated = -1, None, None
         self._commits.clear()
-        self._marks.clear()
-        for kept in self._kept_actions.values():
-            kept.clear()
+        for known in self._in_force.values():
+            known.clear()
         self.generation += 1

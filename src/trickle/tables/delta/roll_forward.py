@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.rows import near, with_keys, with_places
 from trickle.tables.contract import WEIGHT
-from trickle.tables.delta.driver.read import net
+from trickle.tables.delta.driver.read import net_rows
 
 if TYPE_CHECKING:
     from trickle.tables.delta.actions import FileAction
@@ -86,7 +86,7 @@ class Base:
         places = near(found, went)
         some = with_places(found, places)
         weighted = some.append_column(change.schema.field(WEIGHT), pa.array(np.ones(some.num_rows, np.int64)))
-        netted = net(pa.concat_tables([weighted.cast(change.schema), change]), change.schema)
+        netted = net_rows(pa.concat_tables([weighted.cast(change.schema), change]), change.schema)
         weights = netted[WEIGHT].to_numpy()
         if len(weights) and weights.min() < 0:
             return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as fn
 
 from trickle.errors import SourceError
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import (
     HISTORY_EXPIRED,
@@ -15,17 +16,16 @@ from trickle.model.reason import (
     SOURCE_REWOUND,
     Reason,
 )
-from trickle.model.recent import Recent
 from trickle.tables.contract import WEIGHT, ColumnFact, VersionRange
 from trickle.tables.delta.actions import Commit, FileAction
 from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import is_small, read_change
-from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.driver.read import is_small_change, read_change
 from trickle.tables.delta.keys import declared_keys
-from trickle.tables.delta.log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL, DeltaLogFiles
+from trickle.tables.delta.log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL
+from trickle.tables.delta.lookup import KeyLookup
 from trickle.tables.delta.schema import column_facts, first_difference
-from trickle.tables.delta.snapshot import PlainFiles
+from trickle.tables.delta.table import open_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from trickle.model.keys import TableKeys
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import Lane
 
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -49,21 +48,24 @@ class DeltaSource:
         name: str,
         path: str,
         *,
-        lane: Lane = "auto",
+        driver_io: bool = True,
         columns: ColumnCache | None = None,
         options: Options = DEFAULT,
     ) -> None:
-        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
+        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet.
+
+        Without ``driver_io`` Spark does all reading.
+        """
         self.name = name
-        self.lane = lane
         self.path = path
-        self.spark = spark
-        self.handle = DeltaHandle(spark, path)
         self.options = options
-        self.log = DeltaLogFiles(self.handle, options, name)
-        self._plain = PlainFiles(spark, self.log, columns, self._cheap_change, options)
-        self._snapshots: Recent[tuple[int, int], DataFrame] = Recent(options.snapshots_kept)
-        self._plans: Recent[tuple[int, int, int], ReadingPlan] = Recent(options.reading_plans_kept)
+        self.table = open_table(spark, path, options, name)
+        self.handle = self.table.handle
+        self.log = self.table.log
+        self._driver_io = driver_io
+        self._lookup = KeyLookup(self.table, columns, self._cheap_change, options)
+        self._snapshots: Cache[tuple[int, int], DataFrame] = Cache("snapshots", options.snapshots_kept)
+        self._plans: Cache[tuple[int, int, int], ReadingPlan] = Cache("reading plans", options.reading_plans_kept)
 
     def __repr__(self) -> str:
         return f"DeltaSource({self.name!r}, {self.path!r})"
@@ -160,11 +162,11 @@ class DeltaSource:
 
     def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
         """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
-        if self.lane == "spark" or not self.log.is_plain or not is_small(versions, self.options):
+        if not self._driver_io or not self.log.is_plain or not is_small_change(versions, self.options):
             return None
         try:
             return read_change(
-                self.log, self._plan(versions), versions, columns, self.handle.masked_places, self.options
+                self.table, self._plan(versions), versions, columns, self.handle.masked_places, self.options
             )
         except NeedsSparkError:
             return None
@@ -242,22 +244,22 @@ class DeltaSource:
 
     def rows(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not tell."""
-        return self._plain.count(version) if self.lane == "auto" else None
+        return self.table.count(version) if self._driver_io else None
 
     def domain(self, version: int, column: str) -> int | None:
         """Give how many values a column of whole numbers may have, by the statistics in the log."""
-        return self._plain.domain(version, column) if self.lane == "auto" else None
+        return self.table.domain(version, column) if self._driver_io else None
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Give the rows at a version that have some keys, read in the driver; None if Spark must find them."""
-        return self._plain.find(version, columns, keys) if self.lane == "auto" else None
+        return self._lookup.find(version, columns, keys) if self._driver_io else None
 
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
         """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
         return self._snapshots.get((self.log.generation, version), lambda: self._frame(version))
 
     def _frame(self, version: int) -> DataFrame:
-        frame = self._plain.frame(version) if self.lane == "auto" else None
+        frame = self.table.frame(version) if self._driver_io else None
         if frame is not None:
             return frame
         with self.log.errors_named():

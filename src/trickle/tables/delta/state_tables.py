@@ -11,7 +11,8 @@ import json
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable as DeltaRsTable
+from deltalake import Schema
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructField, StructType
@@ -20,16 +21,16 @@ from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta.create import table_properties
 from trickle.tables.delta.jvm import DeltaHandle
-from trickle.tables.delta.log import local_path
+from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.delta.source import DeltaSource
+from trickle.tables.delta.table import DeltaTable, forget_table
 from trickle.tables.delta.target import DeltaTarget
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from trickle.tables.contract import Lane
 
 FOLDER: Final = "_trickle"
 
@@ -38,13 +39,13 @@ class DeltaStateTables:
     """The state tables of the stream table at a location."""
 
     def __init__(
-        self, spark: SparkSession, name: str, path: str, lane: Lane = "auto", options: Options = DEFAULT
+        self, spark: SparkSession, name: str, path: str, *, driver_io: bool = True, options: Options = DEFAULT
     ) -> None:
         """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
         self.spark = spark
         self.name = name
         self.path = path
-        self.lane = lane
+        self._driver_io = driver_io
         self.options = options
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
@@ -58,8 +59,8 @@ class DeltaStateTables:
         if known is None:
             place = self._place(name)
             made = (
-                DeltaTarget(self.spark, self.name, place, lane=self.lane, options=self.options),
-                DeltaSource(self.spark, name, place, lane=self.lane, options=self.options),
+                DeltaTarget(self.spark, self.name, place, driver_io=self._driver_io, options=self.options),
+                DeltaSource(self.spark, name, place, driver_io=self._driver_io, options=self.options),
             )
             known = self._known.setdefault(name, made)
         return known
@@ -83,48 +84,49 @@ class DeltaStateTables:
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
         """Say in words why a state table cannot be used: its log, its columns, its files."""
-        target = DeltaTarget(self.spark, self.name, self._place(name), lane=self.lane, options=self.options)
+        # What is remembered of it does not count: its files may have been changed since.
+        table = DeltaTable(DeltaHandle(self.spark, self._place(name)), self.options, self.name)
         try:
-            version = target.log.head()
-            schema = StructType.fromJson(json.loads(target.log.metadata(version)["schemaString"]))
-            paths = self._listed(target, version)
+            version = table.log.head()
+            schema = StructType.fromJson(json.loads(table.log.metadata(version)["schemaString"]))
+            paths = self._listed(table, version)
         except SourceError as error:
             return error.message
         wanted = _nullable(like().schema)
         if schema.simpleString() != wanted.simpleString():
             return f"it has the columns {schema.simpleString()}, not {wanted.simpleString()}"
-        if local_path(self._place(name)) is None:
-            return None
         for path in paths:
+            address = table.log.address_of(path)
+            if table.folder is None or address is None:
+                return None
             try:
-                pq.read_metadata(target.log.path_of(path))
+                pq.read_metadata(table.folder.storage.readable(address))
             except (OSError, ValueError) as error:  # pyarrow's own errors are such
                 return f"{path} cannot be read: {error}"
         return None
 
-    def _listed(self, target: DeltaTarget, version: int) -> list[str]:
+    def _listed(self, table: DeltaTable, version: int) -> list[str]:
         """Name the files of a state table at a version; a log that is long, or no longer has its beginning, Delta reads."""
-        files = target.files.at(version)
+        files = table.files(version)
         if files is not None:
             return [file.path for file in files]
-        with target.log.errors_named():
-            target.handle.forget()
-            found = target.handle.frame(target.handle.snapshot_at(version).allFiles().toDF())
+        with table.log.errors_named():
+            table.handle.forget()
+            found = table.handle.frame(table.handle.snapshot_at(version).allFiles().toDF())
             return [str(row[0]) for row in found.select("path").collect()]
 
     def _delete(self, place: str) -> None:
         """Delete a state table's folder, and whatever lies in the way of a new one."""
-        folder = local_path(place)
+        folder = folder_at(place)
         if folder is not None:
-            for path in (folder.parent, folder):
-                if path.is_file() or (path.is_symlink() and not path.exists()):
-                    path.unlink(missing_ok=True)
+            for address in (folder.parent, folder.address):
+                folder.storage.clear(address)
         DeltaHandle(self.spark, place).delete_folder()
+        forget_table(self.spark, place, self.options)
 
     def clean(self, name: str, version: int) -> None:
-        """Delete the files that only versions before this one need; on storage that is not local they stay."""
-        folder = local_path(self._place(name))
-        if folder is None or name not in self._known:
+        """Delete the files that only versions before this one need; on a storage that the driver does not know they stay."""
+        if name not in self._known or (folder := folder_at(self._place(name))) is None:
             return
         log = self._known[name][1].log
         try:
@@ -133,13 +135,13 @@ class DeltaStateTables:
             return
         for commit in commits:
             for file in (*commit.removes, *commit.feed):
-                (folder / file.path).unlink(missing_ok=True)
+                folder.storage.delete(folder / file.path)
         self._cleaned[name] = version
 
     def _exists(self, place: str) -> bool:
-        folder = local_path(place)
+        folder = folder_at(place)
         if folder is not None:
-            return (folder / "_delta_log").is_dir()
+            return folder.storage.is_folder(folder / LOG_FOLDER)
         return DeltaHandle(self.spark, place).head()[0] >= 0
 
     def _properties(self) -> Mapping[str, str]:
@@ -153,7 +155,7 @@ class DeltaStateTables:
     def _make(self, place: str, like: DataFrame) -> None:
         schema = _nullable(like.schema)
         try:
-            if local_path(place) is None or not _make_in_driver(place, schema, self._properties()):
+            if not _make_in_driver(place, schema, self._properties()):
                 writer = self.spark.createDataFrame([], schema).write.format("delta")
                 for key, value in self._properties().items():
                     writer = writer.option(key, value)
@@ -164,9 +166,12 @@ class DeltaStateTables:
 
 
 def _make_in_driver(place: str, schema: StructType, properties: Mapping[str, str]) -> bool:
-    """Make an empty table, False if it has a type that delta-rs does not know."""
+    """Make an empty table, False if delta-rs cannot: it does not know a type, or the bytes are not on this machine."""
+    folder = folder_at(place)
+    if folder is None or folder.storage.path(folder.address) is None:
+        return False
     try:
-        DeltaTable.create(place, Schema.from_json(schema.json()), mode="error", configuration=dict(properties))
+        DeltaRsTable.create(place, Schema.from_json(schema.json()), mode="error", configuration=dict(properties))
     except (DeltaError, ValueError):
         return False
     return True

@@ -21,15 +21,20 @@ from trickle.tables.contract import Applied, TargetState, check_count, record_te
 from trickle.tables.delta.accumulate import add_up
 from trickle.tables.delta.commit import APPLICATION, Transaction, commit_lock, conflict
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.lane import DriverLane
-from trickle.tables.delta.driver.log import LocalLog
-from trickle.tables.delta.files import FileList
-from trickle.tables.delta.find import CACHE, Found, all_equal, find_copies, find_keys, find_near, some_incomparable
-from trickle.tables.delta.jvm import DeltaHandle
-from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.delta.driver.log import DriverLog
+from trickle.tables.delta.driver.writes import DriverWrites
+from trickle.tables.delta.find import (
+    CACHE,
+    Found,
+    all_equal,
+    find_copies,
+    find_near,
+    find_rows_with_keys,
+    some_incomparable,
+)
 from trickle.tables.delta.rewrite import Addressed, repeated, rewrite
 from trickle.tables.delta.schema import widened
-from trickle.tables.delta.snapshot import PlainFiles
+from trickle.tables.delta.table import open_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Given, Lane, Record
+    from trickle.tables.contract import Given, Record
     from trickle.tables.delta.jvm import Jvm
 
 
@@ -45,17 +50,20 @@ class DeltaTarget:
     """A stream table's own Delta table."""
 
     def __init__(
-        self, spark: SparkSession, name: str, path: str, *, lane: Lane = "auto", options: Options = DEFAULT
+        self, spark: SparkSession, name: str, path: str, *, driver_io: bool = True, options: Options = DEFAULT
     ) -> None:
-        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet."""
+        """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet.
+
+        Without ``driver_io`` Spark does all reading and writing.
+        """
         self.name = name
         self.path = path
         self.spark = spark
-        self.handle = DeltaHandle(spark, path)
         self.options = options
-        self.log = DeltaLogFiles(self.handle, options, name)
-        self.files = FileList(self.log, options)
-        self.driver = DriverLane(self) if lane == "auto" else None
+        self.table = open_table(spark, path, options, name)
+        self.handle = self.table.handle
+        self.log = self.table.log
+        self.driver = DriverWrites(self) if driver_io else None
         self._state: TargetState | None = None
         self._number = -1
         self._generation = -1
@@ -111,9 +119,7 @@ class DeltaTarget:
     def frame(self, version: int | None = None) -> DataFrame:
         """Give the rows at a version, None being the newest."""
         version = self.log.head() if version is None else version
-        plain = (
-            PlainFiles(self.spark, self.log, options=self.options).frame(version) if self.driver is not None else None
-        )
+        plain = self.table.frame(version) if self.driver is not None else None
         return self.handle.relation(version) if plain is None else plain
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
@@ -232,7 +238,7 @@ class DeltaTarget:
             table = Addressed(transaction, names)
             others = [place for place in range(len(names)) if place not in places]
             same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
-            found = find_keys(table.frame, wanted, len(names), places, same, local=local)
+            found = find_rows_with_keys(table.frame, wanted, len(names), places, same, local=local)
             work.undo.extend(found.kept)
             work.step("find")
             if found.same is not None:
@@ -282,13 +288,13 @@ class _Work:
         self.record = record
         self.expected = expected
         self.undo: list[DataFrame] = []
-        self._log: LocalLog | None = None
+        self._log: DriverLog | None = None
         self._steps: dict[str, float] = {}
 
     def __enter__(self) -> Transaction:
         self._clock = perf_counter()
         self.target.check(self.expected)
-        self.transaction = Transaction(self.target.handle, self.target.name, self.target.files)
+        self.transaction = Transaction(self.target.table, self.target.name)
         return self.transaction
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -325,12 +331,12 @@ class _Work:
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 
-    def _own_log(self) -> LocalLog | None:
+    def _own_log(self) -> DriverLog | None:
         """Give the log if the driver may commit: Delta's own commit costs a Spark job and more."""
         if self.target.driver is None:
             return None
         try:
-            log = LocalLog(self.target, self.expected)
+            log = DriverLog(self.target, self.expected)
         except NeedsSparkError:
             return None
         # Delta knows whether a commit in between, which moved no rows, matters.

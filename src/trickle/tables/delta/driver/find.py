@@ -7,24 +7,27 @@ in six million rows costs about what reading their keys costs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.cache.encoding import MAX_DIGITS, restored, width
+from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import check_calendar, plain_type
+from trickle.tables.storage.schemes import STORAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.cache.encoding import Compact
+    from trickle.tables.cache.encoding import Encoded
+    from trickle.tables.storage.protocol import Storage
 
 _WIDEST: Final = 16
 """Bytes of a value, texts aside."""
@@ -44,86 +47,109 @@ class _Facts:
 class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
-    def __init__(self, columns: ColumnCache | None = None, options: Options = DEFAULT) -> None:
+    def __init__(
+        self, columns: ColumnCache | None = None, options: Options = DEFAULT, storage: Storage | None = None
+    ) -> None:
         """Know no file yet; columns that are looked into again and again are kept in ``columns``."""
         self._columns = columns
         self._options = options
-        self._facts: dict[Path, _Facts] = {}
+        self._storage = STORAGES[""] if storage is None else storage
+        self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
 
-    def find(self, paths: Sequence[Path], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
-        """Give the rows whose value of each key column is one of the given, with exactly these columns.
+    def find(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
+        """Give the rows of files whose value of each key column is one of the given, with exactly these columns.
 
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
         """
-        facts = {path: self._facts.get(path) or _facts(path) for path in paths}
-        self._facts = facts if len(self._facts) > self._options.file_facts_kept else {**self._facts, **facts}
-        for known in facts.values():
-            if (
-                any(known.types.get(field.name) != field.type for field in fields)
-                or not keys.keys() <= known.sizes.keys()
-            ):
-                raise NeedsSparkError
         names = [field.name for field in fields]
-        if any(name == "*" or name.startswith("^") for name in names):  # patterns to polars
-            raise NeedsSparkError
+        facts = self._checked(files, fields, keys)
         schema = pa.schema([pa.field(field.name, field.type) for field in fields])
         wanted = {name: _in_order(values) for name, values in keys.items()}
         if any(values.is_empty() for values in wanted.values()):
             return schema.empty_table()
+        found, left = [], []
+        read = None
         try:
-            kept, read = self._search(facts, names, wanted)
+            for file, known in facts.items():
+                sizes = {name: known.sizes[name] for name in (*names, *wanted)} if wanted else {}
+                missing = self._columns.reserve(file, sizes) if self._columns is not None and wanted else None
+                if self._columns is None or missing is None:
+                    left.append(file)
+                    continue
+                new: Sequence[pl.Series] = ()
+                try:
+                    if missing:
+                        place = self._storage.readable(file)
+                        frame = pl.read_parquet(place, columns=missing, glob=False, hive_partitioning=False)
+                        new = frame.rechunk().get_columns()
+                finally:
+                    held = self._columns.keep(file, sizes, missing, new)
+                if held is None:  # another thread needed the room meanwhile
+                    left.append(file)
+                else:
+                    found.append(self._matching(file, held, names, wanted))
+            if left:
+                read = self._scan(left, wanted).select(names).head(self._options.lookup_rows + 1).collect()
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
-        if sum(rows.height for rows in (*kept, read) if rows is not None) > self._options.lookup_rows:
+        if sum(rows.height for rows in (*found, read) if rows is not None) > self._options.lookup_rows:
             raise NeedsSparkError
-        found = [schema.empty_table()]
-        if kept:
-            rows = pl.concat(kept, how="vertical_relaxed").to_arrow(compat_level=pl.CompatLevel.oldest())
-            held = zip(rows.columns, schema.types, strict=True)
-            found.append(pa.table([restored(values.combine_chunks(), type_) for values, type_ in held], schema=schema))
-        if read is not None:
-            found.append(read.to_arrow().cast(schema))
-        return pa.concat_tables(found)
+        return _joined(schema, found, read)
 
-    def _search(
-        self, files: Mapping[Path, _Facts], names: Sequence[str], wanted: Mapping[str, pl.Series]
-    ) -> tuple[list[pl.DataFrame], pl.DataFrame | None]:
-        """Give the rows of files whose columns are kept, as these hold them, and the rows of the others."""
-        found, left = [], []
-        for path, known in files.items():
-            kept = None
-            if self._columns is not None and wanted:
-                kept = self._columns.get(path, {name: known.sizes[name] for name in (*names, *wanted)})
-            if kept is None:
-                left.append(path)
-            else:
-                found.append(self._matching(path, kept, names, wanted))
-        if not left:
-            return found, None
-        scan = pl.scan_parquet(left, glob=False, extra_columns="ignore", hive_partitioning=False)
-        for name, values in wanted.items():
-            scan = scan.filter(pl.col(name).is_in(values.implode()))
-        return found, scan.select(names).head(self._options.lookup_rows + 1).collect()
+    def _checked(
+        self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
+    ) -> dict[str, _Facts]:
+        """Give what is known of files.
+
+        Raises:
+            NeedsSparkError: They have other columns than these, or columns that the driver cannot look into.
+        """
+        if any(field.name == "*" or field.name.startswith("^") for field in fields):  # patterns to polars
+            raise NeedsSparkError
+        facts = {file: self._facts.get(file, partial(_facts, self._storage.readable(file))) for file in files}
+        for known in facts.values():
+            if any(known.types.get(field.name) != field.type for field in fields):
+                raise NeedsSparkError
+            if not keys.keys() <= known.sizes.keys():
+                raise NeedsSparkError
+        return facts
+
+    def _scan(self, files: Sequence[str], wanted: Mapping[str, pl.Series]) -> pl.LazyFrame:
+        places: Any = [self._storage.readable(file) for file in files]
+        scan = pl.scan_parquet(places, glob=False, extra_columns="ignore", hive_partitioning=False)
+        return scan.filter(*(pl.col(name).is_in(values.implode()) for name, values in wanted.items()))
 
     def _matching(
-        self, path: Path, kept: Mapping[str, Compact], names: Sequence[str], wanted: Mapping[str, pl.Series]
+        self, file: str, held: Mapping[str, Encoded], names: Sequence[str], wanted: Mapping[str, pl.Series]
     ) -> pl.DataFrame:
-        """Give the rows of kept columns that have the keys: those of one column by its index, if it has one."""
-        keys = {name: kept[name].keys(values) for name, values in wanted.items()}
+        """Give the rows of cached columns that have the keys: those of one column by its index, if it has one."""
+        keys = {name: held[name].keys(values) for name, values in wanted.items()}
         places = None
         for name in wanted:
-            index = self._columns.index(path, name) if self._columns is not None else None
+            index = self._columns.index(file, name) if self._columns is not None else None
             places = index.places(keys[name], self._options) if index else None
             if places is not None:
                 del keys[name]
                 break
-        rows = pl.DataFrame([kept[name].numbers for name in dict.fromkeys((*names, *keys))])
+        rows = pl.DataFrame([held[name].numbers for name in dict.fromkeys((*names, *keys))])
         if places is not None:
             rows = rows[places]
         if keys:
             rows = rows.filter(*(pl.col(name).is_in(values.implode()) for name, values in keys.items()))
-        return pl.DataFrame([kept[name].shown(rows.get_column(name)) for name in names])
+        return pl.DataFrame([held[name].shown(rows.get_column(name)) for name in names])
+
+
+def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: pl.DataFrame | None) -> pa.Table:
+    """Give the rows found in cached columns, as those hold them, and the rows read from files, as the schema says."""
+    tables = [schema.empty_table()]
+    if found:
+        rows = pl.concat(found, how="vertical_relaxed").to_arrow(compat_level=pl.CompatLevel.oldest())
+        held = zip(rows.columns, schema.types, strict=True)
+        tables.append(pa.table([decoded(values.combine_chunks(), type_) for values, type_ in held], schema=schema))
+    if read is not None:
+        tables.append(read.to_arrow().cast(schema))
+    return pa.concat_tables(tables)
 
 
 def _in_order(values: pa.Array) -> pl.Series:
@@ -131,13 +157,13 @@ def _in_order(values: pa.Array) -> pl.Series:
     return pl.Series(pl.from_arrow(pc.drop_null(pc.unique(values)))).sort()
 
 
-def _facts(path: Path) -> _Facts:
+def _facts(file: str | BinaryIO) -> _Facts:
     """Look at a file's end."""
     try:
-        with pq.ParquetFile(path) as file:
-            check_calendar(file)
-            types = {field.name: plain_type(field.type) for field in file.schema_arrow}
-            return _Facts(types, _sizes(file.metadata))
+        with pq.ParquetFile(file) as parquet:
+            check_calendar(parquet)
+            types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
+            return _Facts(types, _sizes(parquet.metadata))
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class NeedsSparkError(Exception):
-    """The driver cannot do this: the Spark lane must. Never seen by a user."""
+    """The driver cannot do this: Spark must. Never seen by a user."""
 
 
 _READER_FEATURES: Final = frozenset(

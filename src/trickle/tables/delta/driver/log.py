@@ -1,14 +1,19 @@
-"""The next version of a table on a local file system, made in the driver, whoever wrote the files it names."""
+"""The next version of a table, made in the driver, whoever wrote the files it names.
+
+A version is a file that is put if it is not there yet: of two writers one wins, and no reader ever sees half a commit. A crash
+before that leaves only files that no version names.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.contract import record_text
 from trickle.tables.delta.commit import commit_lock, conflict
-from trickle.tables.delta.driver.commit import commit_lines, put_checksum, put_commit, sweep_transactions
 from trickle.tables.delta.driver.fit import NeedsSparkError, checkpoint_interval, is_writable
-from trickle.tables.delta.log import local_path
+from trickle.tables.delta.driver.lines import checksum_text, commit_lines
+from trickle.tables.delta.log import LOG_FOLDER, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,10 +24,10 @@ if TYPE_CHECKING:
 
 
 _SWEPT_EVERY: Final = 10
-"""Commits between looks for old transactions: to list a log takes longer than the rest of a commit."""
+"""Commits between looks for unfinished files: to list a log takes longer than the rest of a commit."""
 
 
-class LocalLog:
+class DriverLog:
     """A table's log at its newest version, to which the driver may add the next.
 
     Attributes:
@@ -40,7 +45,7 @@ class LocalLog:
         self.target = target
         self.expected = expected
         self.read = target.check(expected)
-        folder, log = local_path(target.path), target.log
+        folder, log = target.table.folder, target.log
         if folder is None or not log.is_plain:
             raise NeedsSparkError
         self.folder = folder
@@ -66,17 +71,19 @@ class LocalLog:
             said = record_text(record)
             text = commit_lines(actions, mode=mode, number=number, record=said, read=self.read, metrics=metrics)
             self.may_be_committed = True
-            log = self.folder / "_delta_log"
+            storage, made = self.folder.storage, commit_file(self.folder, version)
             try:
-                put_commit(log, version, text)
+                storage.put_if_absent(made, text.encode())
             except FileExistsError as error:
                 self.may_be_committed = False
                 raise conflict(target.name) from error
             except OSError:
-                self.may_be_committed = (log / f"{version:020d}.json").exists()
+                self.may_be_committed = not storage.missing([made])
                 raise
-            if (files := target.files.at(version)) is not None:
-                put_checksum(log, version, files, self.metadata, self.protocol)
+            if (files := target.table.files(version)) is not None:
+                checksum = checksum_text(files, self.metadata, self.protocol)
+                with suppress(OSError):  # without it the version is as good, only slower to read
+                    storage.put(made.removesuffix(".json") + ".crc", checksum.encode())
             if version % _SWEPT_EVERY == 0:
-                sweep_transactions(log)
+                storage.sweep(self.folder / LOG_FOLDER)
         return version

@@ -15,18 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.arrow.types import arrow_fields
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from typing import BinaryIO
 
     from trickle.tables.contract import VersionRange
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.changes import ReadingPlan
-    from trickle.tables.delta.log import DeltaLogFiles
+    from trickle.tables.delta.table import DeltaTable
 
     Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
 
@@ -35,14 +34,14 @@ _CHANGE_TYPE: Final = "_change_type"
 _CAME: Final = pa.array(["insert", "update_postimage"])
 
 
-def is_small(versions: VersionRange, options: Options = DEFAULT) -> bool:
+def is_small_change(versions: VersionRange, options: Options = DEFAULT) -> bool:
     """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
     few = versions.rows is None or versions.rows <= options.driver_change_rows
     return few and versions.broken is None and versions.bytes <= options.driver_change_bytes
 
 
 def read_change(
-    log: DeltaLogFiles,
+    table: DeltaTable,
     plan: ReadingPlan,
     versions: VersionRange,
     columns: Sequence[str],
@@ -56,12 +55,11 @@ def read_change(
     Raises:
         NeedsSparkError: Only Spark can read it.
     """
-    metadata = log.metadata(versions.upto)
-    if not is_readable(log.protocol(versions.upto), metadata):
+    metadata = table.log.metadata(versions.upto)
+    fields = table.fields(versions.upto, columns)
+    if not is_readable(table.log.protocol(versions.upto), metadata) or fields is None or table.folder is None:
         raise NeedsSparkError
-    known = arrow_fields(metadata)
-    fields = [field for name in columns if (field := known.get(name)) is not None]
-    if len(fields) < len(columns) or any("." in name for name in columns):  # a dot would name a field of a struct
+    if any("." in name for name in columns):  # a dot would name a field of a struct
         raise NeedsSparkError
     loose = [pa.field(field.name, field.type) for field in fields]
     partitions = set(metadata.get("partitionColumns") or ())
@@ -69,10 +67,11 @@ def read_change(
     parts = []
     total = 0
     for file, sign, places in _signed_files(plan, vector):
-        path = log.path_of(file.path)
-        if path is None:
+        address = table.log.address_of(file.path)
+        if address is None:
             raise NeedsSparkError
-        rows = read_file(path, loose, partition=_partition(file, partitions), feed=sign is None)
+        place = table.folder.storage.readable(address)
+        rows = read_file(place, loose, partition=_partition(file, partitions), feed=sign is None)
         total += rows.num_rows
         if total > (options.driver_change_rows if versions.rows is None else options.driver_change_rows_read):
             raise NeedsSparkError
@@ -84,7 +83,7 @@ def read_change(
             signs = pa.array(np.full(rows.num_rows, sign, np.int64))
         parts.append(pa.Table.from_arrays([*rows.columns, signs.cast(pa.int64())], schema=schema))
     change = pa.concat_tables(parts) if parts else schema.empty_table()
-    return change if plan.is_append else net(change, schema, options)
+    return change if plan.is_append else net_rows(change, schema, options)
 
 
 def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
@@ -106,7 +105,11 @@ def _others(masked: Any) -> Any:
 
 
 def read_file(
-    path: Path, fields: Sequence[pa.Field], *, partition: Mapping[str, str | None] | None = None, feed: bool = False
+    place: str | BinaryIO,
+    fields: Sequence[pa.Field],
+    *,
+    partition: Mapping[str, str | None] | None = None,
+    feed: bool = False,
 ) -> pa.Table:
     """Give the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
 
@@ -115,7 +118,7 @@ def read_file(
     """
     partition = partition or {}
     try:
-        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        with pq.ParquetFile(place, coerce_int96_timestamp_unit="us") as file:
             check_calendar(file)
             there = set(file.schema_arrow.names)
             lower = {name.lower() for name in there - {field.name for field in fields}}
@@ -206,7 +209,7 @@ def _constant(text: str | None, kind: Any, count: int) -> Any:
     return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
-def net(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) -> pa.Table:
+def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) -> pa.Table:
     """Sum the weights of rows that are the same to the bit, and leave the zeros out."""
     names = [f"c{place}" for place in range(change.num_columns - 1)]
     if not names:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from trickle.model.cache import CacheSize, register
+from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
 from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
 from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed
-from trickle.tables.delta.driver.log import LocalLog
+from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.read import read_file
 from trickle.tables.delta.driver.write import FileWriter, removal
 
@@ -27,39 +29,49 @@ if TYPE_CHECKING:
     from trickle.tables.delta.target import DeltaTarget
 
 
-class KeptRows:
-    """The rows of a table's files, by path, known from earlier reads and writes.
+class StoredRows:
+    """The rows of a table's files, by path, known from earlier reads and writes: those of its newest version, if they are few.
 
     A file never changes, so that what one thread knows serves all. The mapping is never changed but put in place at once.
     """
 
-    def __init__(self) -> None:
+    name = "stored rows"
+
+    def __init__(self, options: Options = DEFAULT) -> None:
         """Know no file yet."""
         self.of_files: Mapping[str, pa.Table] = {}
+        self._options = options
+        register(self)
+
+    def size(self) -> CacheSize:
+        """Give how much it holds."""
+        files = self.of_files
+        return CacheSize(1, len(files), sum(rows.nbytes for rows in files.values()), 0, self._options.commit_bytes)
 
 
 class Transaction:
     """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
 
-    def __init__(self, target: DeltaTarget, kept: KeptRows, record: Record, expected: TargetState) -> None:
-        """Look at the table; ``kept`` are the rows of its files known from earlier, and will be those known then.
+    def __init__(self, target: DeltaTarget, known: StoredRows, record: Record, expected: TargetState) -> None:
+        """Look at the table; ``known`` are the rows of its files known from earlier, and will be those known then.
 
         Raises:
             ConflictError: Another refresh came first.
-            NeedsSparkError: The table is not one for this lane.
+            NeedsSparkError: The table is not one that the driver writes.
         """
         self._clock = perf_counter()
         self.target = target
         self.options = target.options
-        self.kept = kept
+        self.known = known
         self.record = record
-        self.log = LocalLog(target, expected)
+        self.log = DriverLog(target, expected)
         schema = arrow_schema(self.log.metadata)
         if schema is None:
             raise NeedsSparkError
         self.schema = schema
         self.file_schema = file_schema(self.log.metadata, schema)
-        self.writer = FileWriter(self.log.folder)
+        self.folder = self.log.folder
+        self.writer = FileWriter(self.folder)
         self._fresh: dict[str, pa.Table] = {}
         self._keeps = False
 
@@ -74,7 +86,7 @@ class Transaction:
             rows = local_rows(frame_of(self.target.spark, given), most=self.options.commit_rows)
         if rows is None or rows.num_rows > self.options.commit_rows or rows.schema.types != wanted.types:
             raise NeedsSparkError
-        # The weight goes by its place; the others by name and place, as the Spark lane demands.
+        # The weight goes by its place; the others by name and place, as Spark demands.
         if rows.column_names[: len(self.schema)] != wanted.names[: len(self.schema)]:
             raise NeedsSparkError
         if any(column.null_count and not field.nullable for field, column in zip(wanted, rows.columns, strict=True)):
@@ -83,7 +95,7 @@ class Transaction:
 
     def files(self) -> list[FileAction]:
         """List the table's files."""
-        found = self.target.files.at(self.log.read)
+        found = self.target.table.files(self.log.read)
         if found is None:
             raise NeedsSparkError
         return found
@@ -97,17 +109,17 @@ class Transaction:
         if sum(count for count in counts if count is not None) > self.options.commit_rows:
             raise NeedsSparkError
         self._keeps = True  # a table that is only appended to needs no rows kept
-        before, now = self.kept.of_files, dict[str, pa.Table]()
+        before, now = self.known.of_files, dict[str, pa.Table]()
         for file in files:
             rows = before.get(file.path)
             if rows is None or rows.schema != self.schema:
-                path = self.target.log.path_of(file.path)
-                if path is None:
+                address = self.target.log.address_of(file.path)
+                if address is None:
                     raise NeedsSparkError
-                rows = read_file(path, list(self.file_schema))
+                rows = read_file(self.folder.storage.readable(address), list(self.file_schema))
                 rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
             now[file.path] = rows
-        self.kept.of_files = now
+        self.known.of_files = now
         return list(now.values())
 
     # -- writing
@@ -140,18 +152,18 @@ class Transaction:
         hit = set(np.searchsorted(ends, edit.leaving, side="right").tolist())
         if len(files) > self.options.commit_files:
             hit = set(range(len(files)))
-        kept = [
+        staying_parts = [
             part.filter(pa.array(staying[end - part.num_rows : end]))
             for place, (part, end) in enumerate(zip(parts, ends, strict=True))
             if place in hit
         ]
-        rows = pa.concat_tables([*kept, inserts])
+        rows = pa.concat_tables([*staying_parts, inserts])
         actions = [removal(files[place]) for place in sorted(hit)]
         if rows.num_rows:
             actions.append(self._add(rows))
         if has_feed(self.log.metadata):
-            told = _change_rows(with_places(stored, edit.leaving), inserts)
-            actions.append(self.writer.feed(self._as_in_files(told)))
+            change = _change_rows(with_places(stored, edit.leaving), inserts)
+            actions.append(self.writer.feed(self._as_in_files(change)))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
 
     def _add(self, rows: pa.Table) -> Action:
@@ -176,7 +188,7 @@ class Transaction:
         }
         version = self.log.commit(actions, mode, self.record, metrics)
         if self._keeps:
-            self.kept.of_files = {**self.kept.of_files, **self._fresh}
+            self.known.of_files = {**self.known.of_files, **self._fresh}
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ Files look as Spark's own: timestamps in microseconds, small decimals as integer
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +16,9 @@ import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from trickle.tables.delta.actions import FileAction
+    from trickle.tables.storage.schemes import Folder
 
     Action = Mapping[str, Mapping[str, Any]]
 
@@ -29,10 +28,10 @@ FEED_FOLDER: Final = "_change_data"
 class FileWriter:
     """Writes files into a table's folder; none is part of the table until a commit names it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         """Bind to the table's folder."""
         self.folder = folder
-        self.written: list[Path] = []
+        self.written: list[str] = []
         self.bytes = 0
 
     def add(self, rows: pa.Table) -> Action:
@@ -51,27 +50,25 @@ class FileWriter:
 
     def feed(self, rows: pa.Table) -> Action:
         """Write rows with their ``_change_type`` to a change file; gives the action that names it."""
-        (self.folder / FEED_FOLDER).mkdir(exist_ok=True)
+        self.folder.storage.make_folder(self.folder / FEED_FOLDER)
         path, size = self._write(f"{FEED_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet", rows)
         return {"cdc": {"path": path, "partitionValues": {}, "size": size, "dataChange": False}}
 
     def _write(self, name: str, rows: pa.Table) -> tuple[str, int]:
-        path = self.folder / name
-        self.written.append(path)
+        address = self.folder / name
+        self.written.append(address)
         texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]
         # Dictionaries pay for texts only; numbers are written several times quicker without.
         options = {"store_schema": False, "store_decimal_as_integer": True, "use_dictionary": texts or False}
-        pq.write_table(rows, path, compression="snappy", write_statistics=_bounded(rows), **options)
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            size = os.fstat(file.fileno()).st_size
-        self.bytes += size
-        return name, size
+        with self.folder.storage.writable(address) as sink:
+            pq.write_table(rows, sink.file, compression="snappy", write_statistics=_bounded(rows), **options)
+        self.bytes += sink.size
+        return name, sink.size
 
     def abandon(self) -> None:
         """Delete what was written."""
-        for path in self.written:
-            path.unlink(missing_ok=True)
+        for address in self.written:
+            self.folder.storage.delete(address)
         self.written = []
 
 

@@ -1,7 +1,7 @@
-"""Small writes to a stream table's Delta table, done in the driver: same commits as the Spark lane, no Spark job.
+"""Small writes to a stream table's Delta table, done in the driver: same commits as Spark's, no Spark job.
 
-The lane takes a write if its rows are in the driver already, the table is small, plain and on a local file system, and
-no checkpoint is due; otherwise it declines before anything is written, and the Spark lane does the work.
+The driver takes a write if its rows are there already, the table is small, plain and on a storage that the driver knows, and no
+checkpoint is due; otherwise it declines before anything is written, and Spark does the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edit_sum
 from trickle.tables.contract import WEIGHT, check_count
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.transaction import KeptRows, Transaction
+from trickle.tables.delta.driver.transaction import StoredRows, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from trickle.tables.delta.target import DeltaTarget
 
 
-class DriverLane:
-    """The verbs of a target; each gives None if the Spark lane must do it. Keeps the table's rows between commits."""
+class DriverWrites:
+    """The verbs of a target; each gives None if Spark must do it. Keeps the table's rows between commits."""
 
     def __init__(self, target: DeltaTarget) -> None:
         """Bind to a target; touches nothing yet."""
         self.target = target
-        self._kept = KeptRows()
+        self._known = StoredRows(target.options)
 
     def rows(self, most: int) -> pa.Table | None:
         """Give all rows, if they are no more than some."""
         try:
-            transaction = Transaction(self.target, self._kept, "", self.target.state())
+            transaction = Transaction(self.target, self._known, "", self.target.state())
             files = transaction.files()
             if sum(file.records or 0 for file in files) > most:
                 return None
@@ -99,7 +99,7 @@ class DriverLane:
     def _try(self, write: Callable[[Transaction], Applied], record: Record, expected: TargetState) -> Applied | None:
         transaction = None
         try:
-            transaction = Transaction(self.target, self._kept, record, expected)
+            transaction = Transaction(self.target, self._known, record, expected)
             return None if transaction.log.owes_checkpoint else write(transaction)
         except NeedsSparkError:
             return None

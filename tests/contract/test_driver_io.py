@@ -1,4 +1,4 @@
-"""The driver lane of Delta tables: the same commits as Spark's, read back by Spark and by delta-rs."""
+"""Delta tables written by the driver: the same commits as Spark's, read back by Spark and by delta-rs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,14 +19,12 @@ from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.commit import Transaction
 from trickle.tables.delta.create import create_target, open_target
-from trickle.tables.delta.log import local_path
 from trickle.tables.delta.source import DeltaSource
 
 from .conftest import bag, net, net_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -57,7 +56,7 @@ def made(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
     names: list[str] = []
 
     def make(schema: str, rows: Any, **properties: str) -> DeltaTarget:
-        names.append(f"lane_{abs(hash(request.node.name)) % 10**8}_{len(names)}")
+        names.append(f"driver_{abs(hash(request.node.name)) % 10**8}_{len(names)}")
         frame = local_frame(spark, rows, schema)
         settings = {f"delta.{key}": value for key, value in properties.items()}
         return create_target(spark, names[-1], frame, "created", settings)
@@ -67,8 +66,13 @@ def made(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
+def local_folder(target: DeltaTarget) -> Path:
+    assert target.table.folder is not None
+    return Path(target.table.folder.address)
+
+
 def by_delta_rs(target: DeltaTarget) -> Counter[Any]:
-    table = DeltaTable(str(local_path(target.path))).to_pyarrow_table()
+    table = DeltaTable(str(local_folder(target))).to_pyarrow_table()
     return Counter(plain(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -150,7 +154,7 @@ def test_columns_that_files_call_otherwise_are_read_and_written(made: Any, spark
     assert whole is not None
     assert whole.column_names == ["k", "sum(x)", "a b"]
     assert Counter(map(tuple, (row.values() for row in whole.to_pylist()))) == expected
-    path = fresh.log.path_of((fresh.files.at(applied.version) or [])[0].path)
+    path = fresh.log.address_of((fresh.table.files(applied.version) or [])[0].path)
     stored = pq.read_schema(path)
     assert [int(field.metadata[b"PARQUET:field_id"]) for field in stored] == [1, 2, 3]
     assert not set(stored.names) & {"k", "sum(x)", "a b"}
@@ -164,8 +168,7 @@ def test_columns_that_files_call_otherwise_are_read_and_written(made: Any, spark
 def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(1,), (2,)])
     start = target.state()
-    folder = local_path(target.path)
-    assert folder is not None
+    folder = local_folder(target)
 
     def files() -> set[Path]:
         return {path for path in folder.rglob("*") if path.suffix in (".parquet", ".json", ".tmp")}
@@ -204,8 +207,7 @@ def test_a_late_writer_is_refused_and_leaves_no_file(made: Any, spark: SparkSess
 def test_what_spark_wrote_is_committed_in_the_driver(made: Any, spark: SparkSession) -> None:
     target = made("id bigint, half decimal(10,1)", [(1, None)])
     start = target.state()
-    folder = local_path(target.path)
-    assert folder is not None
+    folder = local_folder(target)
     many = spark.range(1000).selectExpr("id", "CAST(id / 2 AS decimal(10,1)) AS half")
     transaction_write = Transaction.write
 
@@ -253,16 +255,17 @@ def test_rows_of_the_driver_are_taken_as_they_are(made: Any, spark: SparkSession
 
 def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(1,)], checkpointInterval="4")
-    lanes = {}
+    by_driver = {}
     for number in range(8):
         applied = target.append(local_frame(spark, [(number,)], "id bigint"), str(number), target.state())
-        lanes[applied.version] = "driver" in applied.steps
+        by_driver[applied.version] = "driver" in applied.steps
 
-    assert {version for version, driver in lanes.items() if not driver} == {v for v in lanes if v % 4 == 0}
-    folder = local_path(target.path)
-    assert folder is not None
+    assert {version for version, is_driver in by_driver.items() if not is_driver} == {
+        v for v in by_driver if v % 4 == 0
+    }
+    folder = local_folder(target)
     assert list((folder / "_delta_log").glob("*4.checkpoint*.parquet"))
-    numbers = [target.log.commit(version).transactions["trickle"] for version in lanes]
+    numbers = [target.log.commit(version).transactions["trickle"] for version in by_driver]
     assert numbers == list(range(numbers[0], numbers[0] + 8))
     assert bag(target.frame())[(7,)] == 1
     assert open_target(spark, target.name).state().record == "7"
@@ -271,18 +274,17 @@ def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSe
 def test_a_log_without_its_beginning_is_learned_from_spark_once(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(1,), (2,), (3,)], checkpointInterval="2")
     target.touch("checkpoint", target.state())
-    folder = local_path(target.path)
-    assert folder is not None
+    folder = local_folder(target)
     (folder / "_delta_log" / f"{0:020d}.json").unlink()
     fresh = open_target(spark, target.name)
-    lanes = []
+    by_driver = []
     for gone in (1, 2):
         change = local_frame(spark, [(gone, -1)], f"id bigint, {WEIGHT} bigint")
         applied = fresh.apply_bag(change, "less", fresh.state())
-        lanes.append("driver" in applied.steps)
+        by_driver.append("driver" in applied.steps)
         fresh.touch("step over the checkpoint", fresh.state())
 
-    assert lanes == [False, True]
+    assert by_driver == [False, True]
     assert bag(fresh.frame()) == {(3,): 1}
 
 

@@ -1,0 +1,157 @@
+"""What a process remembers: bounded caches that several threads may ask, and how much all of them hold."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, Generic, Protocol, TypeVar
+from weakref import WeakSet
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """How much the caches of one name hold.
+
+    Attributes:
+        caches: How many there are: one for each table, most of them.
+        entries: What they hold.
+        bytes: What that takes, 0 where it is not counted.
+        max_entries: What they may hold, 0 if only bytes bound them.
+        max_bytes: What that may take, 0 if only the count bounds them.
+    """
+
+    caches: int = 0
+    entries: int = 0
+    bytes: int = 0
+    max_entries: int = 0
+    max_bytes: int = 0
+
+    def __add__(self, other: CacheSize) -> CacheSize:
+        return CacheSize(
+            self.caches + other.caches,
+            self.entries + other.entries,
+            self.bytes + other.bytes,
+            self.max_entries + other.max_entries,
+            self.max_bytes + other.max_bytes,
+        )
+
+
+class Sized(Protocol):
+    """Whatever remembers something."""
+
+    name: str
+
+    def size(self) -> CacheSize:
+        """Give how much it holds."""
+        ...
+
+
+_ALL: Final[WeakSet[Sized]] = WeakSet()
+_ALL_LOCK: Final = Lock()
+
+
+def register(cache: Sized) -> None:
+    """Let ``cache_sizes`` count a cache as long as it lives."""
+    with _ALL_LOCK:
+        _ALL.add(cache)
+
+
+def cache_sizes() -> Mapping[str, CacheSize]:
+    """Give how much the caches of this process hold, by their names."""
+    with _ALL_LOCK:
+        caches = list(_ALL)
+    sizes: dict[str, CacheSize] = {}
+    for cache in sorted(caches, key=lambda one: one.name):
+        sizes[cache.name] = sizes.get(cache.name, CacheSize()) + cache.size()
+    return sizes
+
+
+class Cache(Generic[K, V]):
+    """Values by key, up to some count and some bytes: the value that was not asked for the longest goes first.
+
+    >>> squares = Cache[int, int]("squares", 2)
+    >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 1, 3)], sorted(squares.keys())
+    ([1, 4, 1, 9], [1, 3])
+    """
+
+    def __init__(
+        self, name: str, max_entries: int, *, max_bytes: int = 0, bytes_of: Callable[[V], int] | None = None
+    ) -> None:
+        """Know nothing yet; without ``bytes_of`` only entries are counted."""
+        self.name = name
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._bytes_of = bytes_of
+        self._bytes = 0
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = Lock()
+        register(self)
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Give the value of a key, made if it is not known. Two threads may both make it; the first one is kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        made = make()
+        with self._lock:
+            return self._put(key, self._values.get(key, made))
+
+    def put(self, key: K, value: V) -> None:
+        """Set the value of a key."""
+        with self._lock:
+            self._put(key, value)
+
+    def known(self, key: K) -> V | None:
+        """Give the value of a key, None if it is not known."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def pop(self, key: K) -> V | None:
+        """Forget a key; gives its value, None if it was not known."""
+        with self._lock:
+            if key not in self._values:
+                return None
+            value = self._values.pop(key)
+            self._bytes -= self._size_of(value)
+            return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+            self._bytes = 0
+
+    def keys(self) -> list[K]:
+        """List the keys, the latest last."""
+        with self._lock:
+            return list(self._values)
+
+    def items(self) -> list[tuple[K, V]]:
+        """List keys and values, the latest last; that is no asking for them."""
+        with self._lock:
+            return list(self._values.items())
+
+    def size(self) -> CacheSize:
+        """Give how much it holds."""
+        with self._lock:
+            return CacheSize(1, len(self._values), self._bytes, self._max_entries, self._max_bytes)
+
+    def _put(self, key: K, value: V) -> V:
+        if key in self._values:
+            self._bytes -= self._size_of(self._values[key])
+        self._values[key] = value
+        self._values.move_to_end(key)
+        self._bytes += self._size_of(value)
+        while len(self._values) > self._max_entries or (self._bytes_of and self._bytes > self._max_bytes):
+            self._bytes -= self._size_of(self._values.popitem(last=False)[1])
+        return value
+
+    def _size_of(self, value: V) -> int:
+        return 0 if self._bytes_of is None else self._bytes_of(value)

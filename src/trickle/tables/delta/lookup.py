@@ -1,0 +1,164 @@
+"""Rows of a version of a Delta table by their keys, in the driver.
+
+A look-up goes from the source to here to the files (``driver/find.py``). What was found lately is not searched for again: the
+same keys are asked for by several terms of a change, and by other stream tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.rows import with_keys
+from trickle.tables.cache.lookups import LookupCache
+from trickle.tables.delta.driver.find import Finder
+from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.files import may_hold
+from trickle.tables.delta.roll_forward import Base
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from trickle.tables.cache.columns import ColumnCache
+    from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.roll_forward import ChangeOf
+    from trickle.tables.delta.table import DeltaTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A version in whose files the rows of the wanted one are looked for, and the columns to read there."""
+
+    base: Base
+    fields: Sequence[pa.Field]
+    is_rolled_forward: bool = False
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        return self.base.generation, self.base.version, *(field.name for field in self.fields)
+
+    def near(self, keys: Mapping[str, pa.Array]) -> list[FileAction]:
+        """Give the files that may hold some keys."""
+        return [f for f in self.base.files if all(may_hold(f, name, values) for name, values in keys.items())]
+
+
+class KeyLookup:
+    """Finds the rows of one table; several threads may ask."""
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        columns: ColumnCache | None = None,
+        change_of: ChangeOf | None = None,
+        options: Options = DEFAULT,
+    ) -> None:
+        """Bind to a table; reads nothing yet.
+
+        Columns looked into again and again are kept in ``columns``. With ``change_of`` those of one version serve later
+        ones too.
+        """
+        self._table = table
+        self._options = options
+        self._finder = Finder(columns, options, None if table.folder is None else table.folder.storage)
+        self._change_of = None if columns is None else change_of
+        self._base: Base | None = None
+        self._found, self._read = LookupCache(options), LookupCache(options)
+
+    def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
+        """Give the rows at a version that have some keys, without any all of a small table's.
+
+        None if they may be many, or only Spark can find them.
+        """
+        generation = self._table.log.generation
+        for names, wanted in self._requests(version, columns, keys):
+            place = generation, version, *names
+            rows, missing = self._found.known(place, wanted)
+            for way in self._ways(generation, version, names, missing) if missing is not None else ():
+                read, unread = self._read.known(way.place, missing or {})
+                if unread is not None:
+                    files = way.near(unread)
+                    if sum(file.size for file in files) > self._options.lookup_file_bytes:
+                        continue
+                    try:
+                        others = self._finder.find(self._table.addresses(files), way.fields, unread)
+                    except NeedsSparkError:
+                        continue
+                    read = self._read.put(way.place, missing or {}, read, others)
+                found = self._completed(way, version, names, missing or {}, read)
+                if found is not None:
+                    rows, missing = self._found.put(place, wanted, rows, found), None
+                    break
+            if missing is None and rows is not None:
+                return rows if wanted is keys else with_keys(rows, keys).select(list(columns))
+        return None
+
+    def _requests(
+        self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
+    ) -> Iterator[tuple[tuple[str, ...], Mapping[str, pa.Array]]]:
+        """Give what to ask for, the first that can be answered: all rows of a small table, then those with the keys."""
+        few = self._options.whole_rows
+        if keys and (self._table.count(version) or few + 1) <= few:
+            yield tuple(sorted({*columns, *keys})), {}
+        yield tuple(columns), keys
+
+    def _ways(
+        self, generation: int, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
+    ) -> Iterator[_Way]:
+        """Give the versions to look into: one looked into before, if there is one, then the version itself.
+
+        None at all if many rows may have the keys, or only Spark can read them.
+        """
+        table = self._table
+        files, fields = table.plain_files(version), table.fields(version, columns)
+        rows = self._foreseen(version, keys)
+        if not files or fields is None:
+            return
+        if rows > (self._options.lookup_rows if keys else self._options.whole_rows_asked):
+            return
+        size = sum(file.size for file in files) / (table.count(version) or 1)
+        if rows * size > self._options.lookup_bytes:
+            return
+        at = Base(generation, version, files)
+        if keys and (older := self._older(at, tuple(dict.fromkeys((*columns, *keys))))) is not None:
+            yield older
+            self._base = at  # it did not do
+        yield _Way(at, fields)
+
+    def _older(self, at: Base, columns: Sequence[str]) -> _Way | None:
+        """Give a version looked into before whose files still serve, with the changes since; None if there is none."""
+        base = self._base
+        if self._change_of is None or (base and base.generation == at.generation and at.version <= base.version):
+            return None
+        if base is None or base.generation != at.generation:
+            self._base = at
+            return None
+        if base.is_part_of(at.files):
+            return None
+        count = self._table.count(at.version) or 0
+        extended = base.extended(at.version, columns, count, self._change_of, self._options)
+        fields = self._table.fields(at.version, columns)
+        if extended is None or fields is None:
+            self._base = at
+            return None
+        return _Way(extended, fields, is_rolled_forward=True)
+
+    def _completed(
+        self, way: _Way, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array], read: pa.Table | None
+    ) -> pa.Table | None:
+        """Give rows that were read as they are at the version; None if they cannot be rolled forward."""
+        if read is None or not way.is_rolled_forward:
+            return read
+        found = way.base.roll_forward(read, version, keys)
+        if found is None:
+            return None
+        self._base = way.base
+        return found.select(list(columns))
+
+    def _foreseen(self, version: int, keys: Mapping[str, pa.Array]) -> float:
+        """Give how many rows some keys may have, as far as the log tells: a value like any other."""
+        rows = self._table.count(version) or 0
+        domains = ((len(values), self._table.domain(version, name)) for name, values in keys.items())
+        return rows * min((some / all_ for some, all_ in domains if all_), default=0 if keys else 1)

@@ -1,0 +1,148 @@
+"""A Delta table as this process knows it: its log, files, metadata and statistics, shared by all who read and write it.
+
+Whoever opens the same location with the same session and options gets the same object, so that a commit is parsed once. It
+lives as long as one of them does.
+"""
+
+from __future__ import annotations
+
+import json
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from pyspark.sql.types import StructType
+
+from trickle.model.cache import Cache
+from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import arrow_fields
+from trickle.tables.delta.driver.fit import is_readable
+from trickle.tables.delta.files import FileList, domain_of
+from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.storage.schemes import folder_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.delta.actions import FileAction
+
+    Key = tuple[int, str, Options]
+
+_SHARED: Final[WeakValueDictionary[Key, DeltaTable]] = WeakValueDictionary()
+_SHARED_LOCK: Final = Lock()
+
+
+def open_table(spark: SparkSession, location: str, options: Options = DEFAULT, name: str = "") -> DeltaTable:
+    """Give the table at a location, which messages call ``name`` unless it has a name already; touches nothing yet."""
+    with _SHARED_LOCK:
+        key = _key(spark, location, options)
+        table = _SHARED.get(key)
+        if table is None:
+            table = _SHARED[key] = DeltaTable(DeltaHandle(spark, location), options)
+        table.log.name = table.log.name or name
+        return table
+
+
+def forget_table(spark: SparkSession, location: str, options: Options = DEFAULT) -> None:
+    """Let the next one who opens a location start anew: what lay there was deleted."""
+    with _SHARED_LOCK:
+        _SHARED.pop(_key(spark, location, options), None)
+
+
+def _key(spark: SparkSession, location: str, options: Options) -> Key:
+    folder = folder_at(location)
+    return id(spark), location if folder is None else folder.address, options  # a table holds its session: the id stays
+
+
+class DeltaTable:
+    """A table by its location. Several threads may ask: what changes does so under the log's lock.
+
+    What is remembered carries the log's generation as it was when the question came, so that an answer about a table that was
+    made anew meanwhile is never given again.
+    """
+
+    def __init__(self, handle: DeltaHandle, options: Options = DEFAULT, name: str = "") -> None:
+        """Bind to a table; reads nothing yet. For a table that others share, see ``open_table``."""
+        self.handle = handle
+        self.location = handle.location
+        self.options = options
+        self.log = DeltaLogFiles(handle, options, name)
+        self.folder = self.log.folder
+        self._newest_files = FileList(self.log, options)
+        self._newest = -1
+        self._files: Cache[tuple[int, int], list[FileAction] | None] = Cache("file lists", options.snapshots_kept)
+        self._domains: Cache[tuple[int, int, str], int | None] = Cache("statistics", options.statistics_kept)
+
+    # -- files
+
+    def files(self, version: int) -> list[FileAction] | None:
+        """List the files at a version, None if the log cannot tell."""
+        return self._files.get((self.log.generation, version), lambda: self._replay(version))
+
+    def _replay(self, version: int) -> list[FileAction] | None:
+        with self.log.lock:
+            files = FileList(self.log, self.options) if version < self._newest else self._newest_files
+            self._newest = max(version, self._newest)
+            return files.at(version)
+
+    def learn_files(self, version: int, files: Sequence[FileAction]) -> None:
+        """Take over the files at the newest version from Delta, where the log alone could not tell them."""
+        with self.log.lock:
+            self._newest_files.learn(version, files)
+            self._newest = version
+            self._files.put((self.log.generation, version), list(files))
+
+    def plain_files(self, version: int) -> list[FileAction]:
+        """List the files at a version; none if they alone do not tell its rows, or if they are many.
+
+        Deletion vectors, mapped and partition columns are told by the log.
+        """
+        metadata = self.log.metadata(version)
+        if not self.log.is_plain or metadata.get("partitionColumns"):
+            return []
+        if not is_readable(self.log.protocol(version), metadata):
+            return []
+        files = self.files(version)
+        # Spark looks at each file it is told; of many, Delta knows more without looking.
+        if not files or len(files) > self.options.lookup_files:
+            return []
+        is_plain = len(self.addresses(files)) == len(files) and not any(file.vector for file in files)
+        return files if is_plain else []
+
+    def addresses(self, files: Iterable[FileAction]) -> list[str]:
+        """Give the addresses of files, of those that are on the table's storage."""
+        return [address for file in files if (address := self.log.address_of(file.path)) is not None]
+
+    # -- rows
+
+    def frame(self, version: int) -> DataFrame | None:
+        """Give the rows at a version as a plain scan of its files, None if only Delta can.
+
+        Delta finds a version's files by Spark jobs over its log, for each scan of each query. Here Spark is told their names:
+        the same rows, and no job before the first task that reads them.
+        """
+        addresses = self.addresses(self.plain_files(version))
+        if not addresses or self.folder is None:
+            return None
+        schema = StructType.fromJson(json.loads(self.log.metadata(version)["schemaString"]))
+        return self.handle.spark.read.schema(schema).parquet(*map(self.folder.storage.uri, addresses))
+
+    def fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
+        """Give columns as Arrow has them, None if only Spark can hold one."""
+        known = arrow_fields(self.log.metadata(version))
+        fields = [field for name in columns if (field := known.get(name)) is not None]
+        return fields if len(fields) == len(columns) else None
+
+    def count(self, version: int) -> int | None:
+        """Count the rows at a version, None if the log does not tell."""
+        counts = [file.records for file in self.files(version) or ()]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    def domain(self, version: int, column: str) -> int | None:
+        """Give how many whole numbers lie between a column's least and greatest value; None if the log does not tell."""
+        key = self.log.generation, version, column
+        return self._domains.get(key, lambda: domain_of(self.files(version) or (), column))

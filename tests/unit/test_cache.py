@@ -1,0 +1,71 @@
+"""Bounded caches, and what all of them hold."""
+
+from __future__ import annotations
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+from trickle.catalyst.jvm import Jvm
+from trickle.model.cache import Cache, cache_sizes
+from trickle.model.options import DEFAULT
+
+
+def test_what_was_not_asked_for_the_longest_goes():
+    memo: Cache[str, int] = Cache("memo", 2)
+    numbers = count(1)
+
+    def make(key: str) -> int:
+        return memo.get(key, lambda: next(numbers))
+
+    assert [make(key) for key in "abacab"] == [1, 2, 1, 3, 1, 4]
+    assert memo.keys() == ["a", "b"]
+    assert memo.known("c") is None
+    memo.put("c", 7)
+    assert (memo.known("c"), memo.keys()) == (7, ["b", "c"])
+
+
+def test_none_is_a_value_too():
+    memo: Cache[str, None] = Cache("memo", 2)
+    asked = []
+    for _ in range(3):
+        memo.get("a", lambda: asked.append(1))
+
+    assert asked == [1]
+
+
+def test_constants_of_many_refreshes_are_not_all_kept(monkeypatch):
+    monkeypatch.setattr(Jvm, "singleton", lambda _self, _path: SimpleNamespace(fromSQL=lambda text: text))
+    jvm: Any = Jvm.__new__(Jvm)
+    jvm._longs = Cache("constants", DEFAULT.constants_kept)
+    for value in range(3 * DEFAULT.constants_kept):
+        assert jvm.literal(value) == f"{value}L"
+
+    assert len(jvm._longs.keys()) == DEFAULT.constants_kept
+
+
+def test_bytes_are_bounded_and_counted():
+    texts: Cache[int, str] = Cache("texts", 10, max_bytes=6, bytes_of=len)
+    for number, text in enumerate(("abc", "de", "fgh", "i")):
+        texts.put(number, text)
+    assert texts.keys() == [1, 2, 3]
+    texts.put(2, "f")
+    assert (texts.size().bytes, texts.size().entries) == (4, 3)
+    assert (texts.pop(1), texts.pop(1), texts.size().bytes) == ("de", None, 2)
+
+    texts.put(7, "too much to keep")
+
+    assert (texts.keys(), texts.size().bytes) == ([], 0)
+
+
+def test_sizes_are_summed_by_name_and_forgotten_with_the_cache():
+    one, two = Cache[int, int]("numbers of a test", 3), Cache[int, int]("numbers of a test", 4)
+    one.put(1, 1)
+    two.put(1, 1)
+    two.put(2, 2)
+
+    found = cache_sizes()["numbers of a test"]
+
+    assert (found.caches, found.entries, found.max_entries) == (2, 3, 7)
+    del one, two
+    assert "numbers of a test" not in cache_sizes()

@@ -1,0 +1,171 @@
+"""What every storage does alike. A new storage is a row of ``FACTORIES``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Barrier, Thread
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from trickle.tables.storage.local import LocalStorage
+from trickle.tables.storage.schemes import STORAGES, Folder, folder_at
+
+FACTORIES: Mapping[str, Callable[[Path], Folder]] = {
+    "LocalStorage": lambda path: Folder(LocalStorage(), str(path)),
+}
+
+
+@pytest.fixture(params=list(FACTORIES))
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    """An empty folder on every storage in turn."""
+    return FACTORIES[request.param](tmp_path)
+
+
+def test_every_storage_is_tested_here() -> None:
+    assert {type(storage).__name__ for storage in STORAGES.values()} <= set(FACTORIES)
+
+
+def test_locations_are_known_by_their_scheme() -> None:
+    for location in ("/data/a b/orders", "file:/data/a b/orders", "file:///data/a b/orders", "/data/a b/orders/"):
+        found = folder_at(location)
+        assert found is not None
+        assert (found.address, found / "x", found.parent) == (
+            "/data/a b/orders",
+            "/data/a b/orders/x",
+            "/data/a b",
+        )
+    assert folder_at("/data/a:b/orders") is not None
+    for location in ("s3a://bucket/orders", "hdfs://host/orders", "orders", ""):
+        assert folder_at(location) is None
+
+
+def test_what_is_put_is_read(folder: Folder) -> None:
+    storage = folder.storage
+    storage.put(folder / "a", b"0123456789")
+    storage.put(folder / "b", b"")
+
+    assert storage.get(folder / "a") == b"0123456789"
+    assert storage.size(folder / "a") == 10
+    assert storage.get_many([folder / "b", folder / "none", folder / "a"]) == [b"", None, b"0123456789"]
+    assert storage.get_ranges(folder / "a", [(2, 3), (9, 1), (0, 0)]) == [b"234", b"9", b""]
+    assert sorted(storage.names(folder.address)) == ["a", "b"]
+    assert storage.missing([folder / "none", folder / "a", folder / "more"]) == [folder / "none", folder / "more"]
+
+
+def test_what_is_not_there_is_said(folder: Folder) -> None:
+    storage = folder.storage
+    storage.put(folder / "a", b"x")
+
+    for address in (folder / "none", folder / "a/in a file", folder / "none/at all"):
+        with pytest.raises(FileNotFoundError):
+            storage.get(address)
+        assert storage.mark(address) is None
+        assert storage.names(address) == []
+        assert not storage.is_folder(address)
+    storage.delete(folder / "none")
+
+
+def test_a_file_in_the_place_of_another_has_another_mark(folder: Folder) -> None:
+    storage = folder.storage
+    storage.put(folder / "a", b"one")
+    before = storage.mark(folder / "a")
+    assert storage.mark(folder / "a") == before
+
+    storage.put(folder / "a", b"two")
+
+    assert storage.mark(folder / "a") not in (before, None)
+    storage.delete(folder / "a")
+    assert storage.mark(folder / "a") is None
+
+
+def test_of_many_who_put_a_file_one_wins(folder: Folder) -> None:
+    storage, start, won, lost = folder.storage, Barrier(8), [], []
+
+    def put(number: int) -> None:
+        start.wait()
+        try:
+            storage.put_if_absent(folder / "x", str(number).encode())
+            won.append(number)
+        except FileExistsError:
+            lost.append(number)
+
+    threads = [Thread(target=put, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (len(won), len(lost)) == (1, 7)
+    assert storage.get(folder / "x") == str(won[0]).encode()
+    assert storage.names(folder.address) == ["x"]
+
+
+def test_the_newest_version_is_found_from_any_known_one(folder: Folder) -> None:
+    storage = folder.storage
+    assert storage.newest_version(folder.address, -1) == -1
+    for version in (0, 1, 2, 3, 5):  # one is missing
+        storage.put(folder / f"{version:020d}.json", b"{}")
+    for name in (f"{9:020d}.crc", "_last_checkpoint", f"{7:020d}.checkpoint.parquet", f"{8:019d}x.json"):
+        storage.put(folder / name, b"")
+
+    assert [storage.newest_version(folder.address, after) for after in (-1, 0, 3, 5)] == [5, 5, 5, 5]
+
+
+def test_readers_and_writers_of_parquet_take_its_files(folder: Folder) -> None:
+    storage, rows = folder.storage, pa.table({"k": [1, 2, 3]})
+    with storage.writable(folder / "rows.parquet") as sink:
+        pq.write_table(rows, sink.file)
+
+    assert sink.size == storage.size(folder / "rows.parquet")
+    assert pq.read_table(storage.readable(folder / "rows.parquet")).equals(rows)
+    assert pl.read_parquet(storage.readable(folder / "rows.parquet"))["k"].to_list() == [1, 2, 3]
+
+
+def test_a_lock_lets_one_in_at_a_time(folder: Folder) -> None:
+    inside, most = [], []
+
+    def work() -> None:
+        for _ in range(20):
+            with folder.storage.lock(folder / ".lock"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert set(most) == {1}
+
+
+def test_files_that_killed_processes_left_are_swept(tmp_path: Path) -> None:
+    folder = Folder(LocalStorage(), str(tmp_path))
+    old, new, other = (tmp_path / name for name in (".trickle-1.tmp", ".trickle-2.tmp", "other.tmp"))
+    for file in (old, new, other):
+        file.touch()
+    for file in (old, other):
+        os.utime(file, (0, 0))
+
+    folder.storage.put_if_absent(folder / "x", b"x")
+    folder.storage.sweep(folder.address)
+
+    assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, "x"}
+
+
+def test_what_lies_in_the_way_of_a_folder_is_cleared(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+
+    for name in ("file", "dangling", "folder", "nothing"):
+        storage.clear(str(tmp_path / name))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
