@@ -59,7 +59,9 @@ def test_code_is_shown_as_it_is():
 
 
 def test_facts_are_overridden_where_the_page_says():
-    rows = re.findall(r"^\| `(by_position|reads|has_no_rows_over)\b[^|]*\|[^|]*\|([^|]*)\|", PAGE, flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(by_position|is_linear|reads|has_no_rows_over)\b[^|]*\|[^|]*\|([^|]*)\|", PAGE, flags=re.MULTILINE
+    )
     tree = ast.parse((SOURCE / "algebra/plan.py").read_text())
     found: dict[str, set[str]] = {name: set() for name, _ in rows}
     for node in (n for n in tree.body if isinstance(n, ast.ClassDef)):
@@ -69,5 +71,5 @@ def test_facts_are_overridden_where_the_page_says():
             if name in found:
                 found[name].add(node.name)
 
-    assert len(rows) == 3
+    assert len(rows) == 4
     assert found == {name: set(re.findall(r"`(\w+)`", where)) for name, where in rows}

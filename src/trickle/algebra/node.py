@@ -22,15 +22,17 @@ class Plan:
 
     Attributes:
         by_position: True if it reads its inputs' columns by position, so that none of them may be left out.
+        is_linear: True if it treats each row by itself, so that its change is what it makes of the change.
     """
 
     __slots__ = ()
     by_position: ClassVar[bool] = False
+    is_linear: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         """Check references: an expression may read the columns of any input."""
         if shape_of(type(self)).exprs:
-            demand(self, self.exprs, self.inputs)
+            check_refs(self, self.exprs, self.inputs)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -150,7 +152,7 @@ def _exprs_in(value: object) -> Iterator[Expr]:
             yield value
 
 
-def demand(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
+def check_refs(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
     """Refuse to build a node whose expressions read columns that no input has."""
     have = frozenset[int]().union(*(p.ids for p in inputs))
     for expr in exprs:

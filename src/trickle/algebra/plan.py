@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from trickle.algebra.aggregate_state import AggregateState  # noqa: TC001  # fields are known by their types
 from trickle.algebra.expr import WEIGHT, Column, Expr, KeyPair, Output
-from trickle.algebra.node import ASIDE, OneInput, demand
+from trickle.algebra.node import ASIDE, OneInput, check_refs
 from trickle.algebra.node import Plan as Plan
 
 At = Literal["old", "new", "change"]
@@ -88,6 +88,7 @@ class When(Plan):
 class Filter(OneInput):
     """Rows for which the condition is true."""
 
+    is_linear: ClassVar[bool] = True
     condition: Expr
     child: Plan
 
@@ -96,6 +97,7 @@ class Filter(OneInput):
 class Project(OneInput):
     """Computed columns."""
 
+    is_linear: ClassVar[bool] = True
     outputs: tuple[Output, ...]
     child: Plan
 
@@ -120,9 +122,9 @@ class Join(Plan):
 
     def __post_init__(self) -> None:
         """Check references and that the sides are disjoint."""
-        demand(self, (k.left for k in self.keys), (self.left,))
-        demand(self, (k.right for k in self.keys), (self.right,))
-        demand(self, self.residual, (self.left, self.right))
+        check_refs(self, (k.left for k in self.keys), (self.left,))
+        check_refs(self, (k.right for k in self.keys), (self.right,))
+        check_refs(self, self.residual, (self.left, self.right))
         if common := self.left.ids & self.right.ids:
             message = f"{type(self).__name__}: both sides give column ids {sorted(common)}"
             raise ValueError(message)
@@ -220,6 +222,7 @@ class Window(OneInput):
 class RowWise(OneInput):
     """An operator that makes rows from each row alone: a generator (explode, UDTF) or the evaluation of UDFs."""
 
+    is_linear: ClassVar[bool] = True
     made: tuple[Column, ...]
     child: Plan
     label: str
@@ -256,7 +259,7 @@ class GroupMap(Plan):
     def __post_init__(self) -> None:
         """Check references."""
         for exprs, child in zip(self.keys, self.children, strict=True):
-            demand(self, exprs, (child,))
+            check_refs(self, exprs, (child,))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -268,6 +271,7 @@ class GroupMap(Plan):
 class Expand(OneInput):
     """Several projections of each row: GROUPING SETS, several DISTINCT aggregates."""
 
+    is_linear: ClassVar[bool] = True
     projections: tuple[tuple[Expr, ...], ...]
     made: tuple[Column, ...]
     child: Plan
@@ -289,6 +293,7 @@ class Repeat(OneInput):
 class Union(Plan):
     """All rows of all children, by position (UNION ALL); for changes, their sum."""
 
+    is_linear: ClassVar[bool] = True
     by_position: ClassVar[bool] = True
 
     children: tuple[Plan, ...]

@@ -8,34 +8,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
+from trickle.algebra.expr import Call, Col, Column, Expr, Lit, Opaque, Output, new_column
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
     Expand,
     Filter,
     InnerJoin,
-    Loop,
-    LoopRef,
-    OuterJoin,
     Plan,
     Project,
     RowWise,
     Scan,
-    SemiJoin,
     Union,
     Values,
 )
-from trickle.algebra.walk import walk
-from trickle.catalyst.inexact import is_inexact
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.lift_aggregates import lift_aggregate
 from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
 from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
-from trickle.catalyst.lift_state import lift_state
+from trickle.catalyst.lift_recursion import lift_loop, lift_loop_ref
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
@@ -152,10 +146,11 @@ class Lift:
     def without_subqueries(self, exprs: list[Any], child: Plan) -> tuple[list[Any], Plan]:
         """Replace scalar subqueries in expressions by columns joined to the child."""
         joined = [child]
-        done = [self._replace_subqueries(e, joined) for e in exprs]
+        done = [self.replace_subqueries(e, joined) for e in exprs]
         return done, joined[0]
 
-    def _replace_subqueries(self, expr: Any, joined: list[Plan]) -> Any:
+    def replace_subqueries(self, expr: Any, joined: list[Plan]) -> Any:
+        """Replace the scalar subqueries in an expression; their rows are joined to the one plan in ``joined``."""
         if not self.jvm.contains(expr, "PLAN_EXPRESSION"):
             return expr
         name = self.jvm.name(expr)
@@ -167,7 +162,7 @@ class Lift:
             text = f"A subquery stands where Spark leaves it as an expression ({name})."
             self.obstacle("UNSUPPORTED_SUBQUERY", text, "Move it to WHERE, or write it as a join.")
             return expr
-        children = [self._replace_subqueries(c, joined) for c in items(expr.children())]
+        children = [self.replace_subqueries(c, joined) for c in items(expr.children())]
         return expr.withNewChildren(self.jvm.seq(children))
 
     def _one_row(self, node: Any, value: Column) -> Plan:
@@ -231,58 +226,6 @@ def _lift_filter(lift: Lift, node: Any) -> Plan:
     return same_columns(Filter(lift.expr(condition), joined), child.columns)
 
 
-def _lift_aggregate(lift: Lift, node: Any) -> Plan:
-    child = lift.plan(node.child())
-    named = list(items(node.aggregateExpressions()))
-    grouping = list(items(node.groupingExpressions()))
-    # Of its own expressions: the node's bits tell of subqueries anywhere below too.
-    if not any(lift.jvm.contains(e, "PLAN_EXPRESSION") for e in named + grouping):
-        return replace(_aggregate(lift, grouping, named, child), state=lift_state(lift, node))
-    if not grouping:
-        return _lift_global_aggregate_with_subqueries(lift, named, child)
-    done, joined = lift.without_subqueries(named + grouping, child)
-    plain = _aggregate(lift, done[len(named) :], done[: len(named)], joined)
-    extra = tuple(Col(c) for c in joined.columns if c.id not in child.ids)
-    return replace(plain, keys=(*plain.keys, *extra))
-
-
-def _aggregate(lift: Lift, grouping: list[Any], named: list[Any], child: Plan) -> Aggregate:
-    """Build an aggregate in which an output that is a key is that key's very expression."""
-    keys = tuple(lift.expr(g) for g in grouping)
-    computed = [(g, k) for g, k in zip(grouping, keys, strict=True) if isinstance(k, Opaque)]
-
-    def output(one: Any) -> Output:
-        lifted = lift.output(one)
-        if isinstance(lifted.expr, Opaque):
-            for expr, key in computed:
-                if one.child().semanticEquals(expr):
-                    return Output(lifted.column, key)
-        return lifted
-
-    return Aggregate(keys, tuple(output(n) for n in named), child, inexact=is_inexact(lift.jvm, named))
-
-
-def _lift_global_aggregate_with_subqueries(lift: Lift, named: list[Any], child: Plan) -> Plan:
-    """Aggregate first, then combine with subqueries: a join below would lose the one row of an empty input."""
-    found: list[Output] = []
-    below = [child]
-
-    def extract(expr: Any) -> Any:
-        if lift.jvm.name(expr) == "AggregateExpression":
-            inner = lift._replace_subqueries(expr, below)
-            attribute = lift.jvm.attribute("agg", inner.dataType())
-            found.append(Output(lift.column(attribute), lift.expr(inner)))
-            return attribute
-        if expr.children().size() == 0:
-            return expr
-        return expr.withNewChildren(lift.jvm.seq([extract(c) for c in items(expr.children())]))
-
-    outer = [extract(n) for n in named]
-    aggregate = Aggregate((), tuple(found), below[0], inexact=is_inexact(lift.jvm, named))
-    done, joined = lift.without_subqueries(outer, aggregate)
-    return Project(tuple(lift.output(n) for n in done), joined)
-
-
 def _lift_window_group_limit(lift: Lift, node: Any) -> Plan:
     """A hint that a filter above keeps only the first ranks: the filter alone says the same."""
     return lift.plan(node.child())
@@ -328,51 +271,6 @@ def _lift_sample(lift: Lift, node: Any) -> Plan:
     return lift.plan(node.child())
 
 
-def _lift_loop(lift: Lift, node: Any) -> Plan:
-    anchor, step = lift.plan(node.anchor()), lift.plan(node.recursion())
-    depth = node.maxDepth()
-    limit = int(depth.get()) if depth.isDefined() else lift.max_depth
-    columns = lift.columns(node.output())
-    step = _as_types_of(columns, step)
-    loop = Loop(int(node.id()), _as_types_of(columns, anchor), step, columns, limit)
-    if not _is_linear(step, loop.id):
-        text = "A recursive CTE uses its own rows in an aggregate, a window, a LIMIT or an EXISTS."
-        lift.obstacle("NON_LINEAR_RECURSION", text, "Move that outside of the recursion, or use mode='full'.")
-    return loop
-
-
-def _as_types_of(columns: tuple[Column, ...], plan: Plan) -> Plan:
-    """Give a plan's columns the types of others, by position: a sum of decimals in a step is wider than the anchor's."""
-    if all(a.type == b.type for a, b in zip(columns, plan.columns, strict=True)):
-        return plan
-    cast = (
-        Output(new_column(c.name, like.type, orderable=c.orderable, handle=like.handle), Cast(Col(c), like))
-        for c, like in zip(plan.columns, columns, strict=True)
-    )
-    return Project(tuple(cast), plan)
-
-
-def _is_linear(plan: Plan, loop: int) -> bool:
-    """Tell whether a step treats each row of the last round by itself."""
-    inside = [p for p in plan.inputs if any(isinstance(n, LoopRef) and n.loop == loop for n in walk(p))]
-    match plan:
-        case Filter() | Project() | RowWise() | Expand() | Union():
-            pass
-        case InnerJoin() if len(inside) <= 1:
-            pass
-        case SemiJoin() if inside in ([], [plan.left]):
-            pass
-        case OuterJoin() if inside == [plan.left if plan.kind == "left" else plan.right] and plan.kind != "full":
-            pass
-        case _ if inside:
-            return False
-    return all(_is_linear(p, loop) for p in inside)
-
-
-def _lift_loop_ref(lift: Lift, node: Any) -> Plan:
-    return LoopRef(int(node.loopId()), lift.columns(node.output()))
-
-
 _BATCHES: Final = ("PARTITION_FUNCTION", "A Python function over whole batches of rows may mix rows in any way.")
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "MapInPandas": _BATCHES,
@@ -385,7 +283,7 @@ _LIFTED_ONCE: Final = frozenset({"Aggregate", "Join", "Window", "Union", "Expand
 LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "Project": _lift_project,
     "Filter": _lift_filter,
-    "Aggregate": _lift_aggregate,
+    "Aggregate": lift_aggregate,
     "Window": lift_window,
     "WindowGroupLimit": _lift_window_group_limit,
     "Join": lift_join,
@@ -410,6 +308,6 @@ LIFTERS: Final[Mapping[str, Callable[[Lift, Any], Plan]]] = {
     "LocalLimit": lift_limit,
     "Offset": lift_limit,
     "Sample": _lift_sample,
-    "UnionLoop": _lift_loop,
-    "UnionLoopRef": _lift_loop_ref,
+    "UnionLoop": lift_loop,
+    "UnionLoopRef": lift_loop_ref,
 }

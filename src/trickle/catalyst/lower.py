@@ -6,8 +6,7 @@ never meets itself. A user's expression is carried over by renaming its attribut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, Lit, Opaque, Output
@@ -37,24 +36,15 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.lower_functions import lower_group_map, lower_row_wise
+from trickle.catalyst.lower_recursion import lower_loop, lower_loop_ref
+from trickle.catalyst.lowered import Lowered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Gives the DataFrame behind a scan or a shared result.
 Leaf = Callable[[Plan], "DataFrame"]
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A Catalyst plan, and the attribute that carries each of our columns."""
-
-    plan: Any
-    attributes: Mapping[int, Any]
-
-    def named(self, columns: Iterable[Column]) -> list[Any]:
-        """Give the attributes of some columns."""
-        return [self.attributes[c.id] for c in columns]
 
 
 class Lower:
@@ -73,7 +63,7 @@ class Lower:
         self.leaf = leaf
         self.hints = hints
         self.in_one_task = in_one_task
-        self._handles: dict[int, Any] = {}
+        self.handles: dict[int, Any] = {}
         self.loops: dict[int, Any] = {}
 
     def frame(self, plan: Plan) -> DataFrame:
@@ -86,15 +76,20 @@ class Lower:
         """Lower a node and all below it."""
         for column in plan.columns:
             if column.handle is not None:
-                self._handles.setdefault(column.id, column.handle)
+                self.handles.setdefault(column.id, column.handle)
         return LOWERERS[type(plan)](self, plan)
 
-    def fresh(self, relation: Any) -> tuple[Any, list[Any]]:
+    def with_new_ids(self, relation: Any) -> tuple[Any, list[Any]]:
         """Give a leaf under new expression ids."""
-        made, attributes = _fresh(relation, self.jvm)
-        return self.together(made), attributes
+        made, attributes = _with_new_ids(relation, self.jvm)
+        return self.in_one_partition(made), attributes
 
-    def together(self, plan: Any) -> Any:
+    def by_position(self, leaf: Plan) -> Lowered:
+        """Lower a computed result: it may hold two columns of one name, so they go by position."""
+        relation, attributes = self.with_new_ids(self.leaf(leaf)._jdf.queryExecution().analyzed())
+        return Lowered(relation, dict(zip((c.id for c in leaf.columns), attributes, strict=True)))
+
+    def in_one_partition(self, plan: Any) -> Any:
         """Put rows of the driver into one partition: of a coalesced one Spark knows that it needs no exchange."""
         return self.jvm.plan("Repartition", 1, False, plan) if self.in_one_task else plan
 
@@ -119,7 +114,7 @@ class Lower:
         attributes = {k: v for i in inputs for k, v in i.attributes.items()}
         found = list(opaque.values())
         refs = sorted(frozenset[int]().union(*(o.refs for o in found)))
-        renaming = [(self._handles[r], attributes[r]) for r in refs]
+        renaming = [(self.handles[r], attributes[r]) for r in refs]
         renamed = self.jvm.rename([o.handle for o in found], renaming)
         done = dict(zip((o.key for o in found), renamed, strict=True))
         return [self._expr(e, attributes, done) for e in exprs]
@@ -131,18 +126,19 @@ class Lower:
             case Lit(value, like):
                 if like is None:
                     return self.jvm.literal(value)
-                return self.jvm.literal(value, self._type(like))
+                return self.jvm.literal(value, self.type_of(like))
             case Opaque(key):
                 return done[key]
             case Cast(inner, like):
-                return self.jvm.cast(self._expr(inner, attributes, done), self._type(like))
+                return self.jvm.cast(self._expr(inner, attributes, done), self.type_of(like))
             case Call(name, args, distinct, where):
                 condition = None if where is None else self._expr(where, attributes, done)
                 made = [self._expr(a, attributes, done) for a in args]
                 return self.jvm.call(name, made, distinct=distinct, where=condition)
 
-    def _type(self, column: Column) -> Any:
-        handle = column.handle if column.handle is not None else self._handles.get(column.id)
+    def type_of(self, column: Column) -> Any:
+        """Give the Catalyst type of a column."""
+        handle = column.handle if column.handle is not None else self.handles.get(column.id)
         if handle is not None:
             return handle.dataType()
         parser = self.jvm.cls("org.apache.spark.sql.types.DataType")
@@ -176,18 +172,16 @@ class Lower:
 
 def _lower_leaf(lower: Lower, plan: Plan) -> Lowered:
     columns = plan.columns
-    relation, attributes = lower.fresh(lower.leaf(plan)._jdf.queryExecution().analyzed())
+    relation, attributes = lower.with_new_ids(lower.leaf(plan)._jdf.queryExecution().analyzed())
     by_name = {a.name(): a for a in attributes}
     return Lowered(relation, {c.id: by_name[c.name] for c in columns})
 
 
 def _lower_shared(lower: Lower, plan: Plan) -> Lowered:
-    # A shared result may hold two columns of one name, so they go by position.
-    relation, attributes = lower.fresh(lower.leaf(plan)._jdf.queryExecution().analyzed())
-    return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
+    return lower.by_position(plan)
 
 
-def _fresh(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
+def _with_new_ids(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
     """Give a relation under new expression ids."""
     while jvm.name(relation) in ("SubqueryAlias", "View"):
         relation = relation.child()
@@ -205,12 +199,12 @@ def _fresh(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
 
 
 def _lower_values(lower: Lower, plan: Values) -> Lowered:
-    relation, attributes = lower.fresh(plan.handle)
+    relation, attributes = lower.with_new_ids(plan.handle)
     return Lowered(relation, dict(zip((c.id for c in plan.columns), attributes, strict=True)))
 
 
 def _lower_empty(lower: Lower, plan: Empty) -> Lowered:
-    fresh = [lower.jvm.attribute(c.name, lower._type(c)) for c in plan.columns]
+    fresh = [lower.jvm.attribute(c.name, lower.type_of(c)) for c in plan.columns]
     relation = lower.jvm.plan("LocalRelation", lower.jvm.seq(fresh), lower.jvm.nil, False, lower.jvm.none)
     return Lowered(relation, dict(zip((c.id for c in plan.columns), fresh, strict=True)))
 
@@ -287,47 +281,6 @@ def _lower_window(lower: Lower, plan: Window) -> Lowered:
     return Lowered(node, {**child.attributes, **made})
 
 
-def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
-    child = lower.lower(plan.child)
-    fresh = {c.id: c.handle.newInstance() for c in plan.made}
-    renaming = [(lower._handles[r], child.attributes[r]) for r in sorted(plan.refs)]
-    node = plan.handle
-    if lower.jvm.name(node) == "Generate" or lower.jvm.name(node).endswith("UDTF"):
-        # A UDTF goes back to the generator it was: the analyser refuses one that is extracted already.
-        is_generate = lower.jvm.name(node) == "Generate"
-        (generator,) = lower.jvm.rename([node.generator() if is_generate else node.udtf()], renaming)
-        made = lower.jvm.seq(fresh.values())
-        outer = node.outer() if is_generate else False
-        node = lower.jvm.plan("Generate", generator, lower.jvm.nil, outer, lower.jvm.none, made, child.plan)
-    else:
-        renaming += [(c.handle, fresh[c.id]) for c in plan.made]
-        node = node.rewriteAttrs(lower.jvm.attribute_map(renaming)).withNewChildren(lower.jvm.seq([child.plan]))
-    return Lowered(node, {**child.attributes, **fresh})
-
-
-def _lower_group_map(lower: Lower, plan: GroupMap) -> Lowered:
-    jvm = lower.jvm
-    node, below = plan.handle.node, plan.handle.below
-    renaming: list[tuple[Any, Any]] = []
-    children = []
-    for child, nodes in zip(plan.children, below, strict=True):
-        lowered = lower.lower(child)
-        renaming += [(lower._handles[c.id], lowered.attributes[c.id]) for c in child.columns if c.id in lower._handles]
-        over = jvm.project(lowered.named(child.columns), lowered.plan)
-        for one in reversed(nodes):
-            over = one.rewriteAttrs(jvm.attribute_map(renaming)).withNewChildren(jvm.seq([over]))
-        children.append(over)
-    if jvm.name(node).endswith("UDTF"):
-        made = [c.handle.newInstance() for c in plan.made]
-        called = jvm.plan("Generate", node.udtf(), jvm.nil, False, jvm.none, jvm.seq(made), children[0])
-    else:
-        called = node.rewriteAttrs(jvm.attribute_map(renaming)).withNewChildren(jvm.seq(children))
-        made = list(items(called.output()))
-    named = [jvm.alias(a, a.name()) for a in made]
-    attributes = {c.id: n.toAttribute() for c, n in zip(plan.made, named, strict=True)}
-    return Lowered(jvm.project(named, called), attributes)
-
-
 def _lower_repeat(lower: Lower, plan: Repeat) -> Lowered:
     child = lower.lower(plan.child)
     jvm = lower.jvm
@@ -365,7 +318,7 @@ def _lower_union(lower: Lower, plan: Union) -> Lowered:
         lowered = lower.lower(child)
         named = [lower.jvm.alias(a, c.name) for a, c in zip(lowered.named(child.columns), plan.columns, strict=True)]
         children.append(lower.jvm.project(named, lowered.plan))
-    node = lower.together(lower.jvm.plan("Union", lower.jvm.seq(children), False, False))
+    node = lower.in_one_partition(lower.jvm.plan("Union", lower.jvm.seq(children), False, False))
     return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
 
 
@@ -383,39 +336,12 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
     return Lowered(node, child.attributes)
 
 
-def _lower_loop(lower: Lower, plan: Loop) -> Lowered:
-    jvm = lower.jvm
-    anchor = _in_order(lower, plan.anchor)
-    number = jvm.singleton("org.apache.spark.sql.catalyst.plans.logical.CTERelationDef").newId()
-    outer = lower.loops.get(plan.id)
-    lower.loops[plan.id] = number
-    step = _in_order(lower, plan.step)
-    lower.loops[plan.id] = outer
-    ids = [jvm.new_id() for _ in plan.columns]
-    depth = jvm.none if plan.max_depth < 0 else jvm.some(plan.max_depth)
-    node = jvm.plan("UnionLoop", number, anchor, step, jvm.seq(ids), jvm.none, depth)
-    return Lowered(node, dict(zip((c.id for c in plan.columns), items(node.output()), strict=True)))
-
-
-def _in_order(lower: Lower, plan: Plan) -> Any:
-    lowered = lower.lower(plan)
-    return lower.jvm.project([lower.jvm.alias(a, a.name()) for a in lowered.named(plan.columns)], lowered.plan)
-
-
-def _lower_loop_ref(lower: Lower, plan: LoopRef) -> Lowered:
-    if plan.at == "change":
-        return _lower_shared(lower, plan)
-    fresh = [c.handle.newInstance() for c in plan.base]
-    node = lower.jvm.plan("UnionLoopRef", lower.loops[plan.loop], lower.jvm.seq(fresh), False)
-    return Lowered(node, dict(zip((c.id for c in plan.base), fresh, strict=True)))
-
-
 LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     Scan: _lower_leaf,
     Shared: _lower_shared,
     Iterate: _lower_shared,
-    Loop: _lower_loop,
-    LoopRef: _lower_loop_ref,
+    Loop: lower_loop,
+    LoopRef: lower_loop_ref,
     Values: _lower_values,
     Empty: _lower_empty,
     When: _lower_when,
@@ -426,8 +352,8 @@ LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     SemiJoin: _lower_semi_join,
     Aggregate: _lower_aggregate,
     Window: _lower_window,
-    RowWise: _lower_row_wise,
-    GroupMap: _lower_group_map,
+    RowWise: lower_row_wise,
+    GroupMap: lower_group_map,
     Expand: _lower_expand,
     Repeat: _lower_repeat,
     Union: _lower_union,

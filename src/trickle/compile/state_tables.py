@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trickle.algebra.aggregate_state import AggregateState
@@ -79,60 +79,78 @@ def cut_state_tables(
         only_required: True to cut nothing but what the result would not be right without.
         replaced: The aggregate whose rows in the table are replaced by key: it is never computed for what was.
     """
-    found: list[StateTable] = []
-    shown, shown_rows = _top_aggregate(plan), _shown_rows(plan)
-    memo: dict[int, Plan] = {}
-    count = 0
-    required = 0
+    cut = _Cut(_top_aggregate(plan), _shown_rows(plan), frozenset(without), replaced, merged=merged)
+    return cut.visit(plan, only_required=only_required), tuple(cut.found)
 
-    def next_name() -> str | None:
-        """Number all candidates, even dropped ones, so that a name always means the same part."""
-        nonlocal count
-        count += 1
-        name = f"{STATE_TABLE_MARK}{count}"
-        return None if name in without else name
 
-    def visit(node: Plan, *, only_required: bool = only_required) -> Plan:
-        done = memo.get(id(node))
+@dataclass(slots=True)
+class _Cut:
+    """One walk over a plan.
+
+    Attributes:
+        shown: The top aggregate, if nothing but the reader's eye looks at its values.
+        shown_rows: What stands on top but for the names of its columns.
+        without: Names of state tables to leave out.
+        replaced: The aggregate whose rows in the table are replaced by key.
+        merged: True if states may be kept that are not additive.
+        found: The state tables so far.
+    """
+
+    shown: Plan | None
+    shown_rows: Plan
+    without: frozenset[str]
+    replaced: Aggregate | None
+    merged: bool
+    found: list[StateTable] = field(default_factory=list)
+    _done: dict[int, Plan] = field(default_factory=dict)
+    _candidates: int = 0
+    _required: int = 0
+
+    def visit(self, node: Plan, *, only_required: bool) -> Plan:
+        """Give a node over state tables; one that several read is cut once."""
+        done = self._done.get(id(node))
         if done is None:
-            done = memo[id(node)] = cut_at(node, only_required=only_required or isinstance(node, Loop))
+            done = self._done[id(node)] = self._cut_at(node, only_required=only_required or isinstance(node, Loop))
         return done
 
-    def cut_at(node: Plan, *, only_required: bool) -> Plan:
-        over = rebuild(node, tuple(visit(p, only_required=only_required) for p in node.inputs))
-        kept = over if only_required else cut_if_it_pays(node, over)
-        if not _is_inexact(over) or node in (replaced, shown_rows):
+    def _cut_at(self, node: Plan, *, only_required: bool) -> Plan:
+        over = rebuild(node, tuple(self.visit(p, only_required=only_required) for p in node.inputs))
+        kept = over if only_required else self._cut_if_it_pays(node, over)
+        if not _is_inexact(over) or node in (self.replaced, self.shown_rows):
             return kept
-        nonlocal required
-        required += 1  # also if it is kept otherwise, so that a name always means the same part
-        return store_values(over, f"{STATE_TABLE_MARK}{_REQUIRED}{required}") if kept is over else kept
+        self._required += 1  # also if it is kept otherwise, so that a name always means the same part
+        name = f"{STATE_TABLE_MARK}{_REQUIRED}{self._required}"
+        return self._cut_required(over, name) if kept is over else kept
 
-    def store_values(node: Plan, name: str) -> Plan:
+    def _cut_required(self, node: Plan, name: str) -> Plan:
         keyed = _with_keys(node) if isinstance(node, Aggregate) else node
         if not _reads_sources(node) or not _can_be_stored(keyed.columns):
             return node
         stored, read = _numbered(keyed, name)
-        found.append(StateTable(name, stored, is_required=True))
+        self.found.append(StateTable(name, stored, is_required=True))
         return read if keyed is node else Project(passthrough(node.columns), read)
 
-    def cut_if_it_pays(node: Plan, over: Plan) -> Plan:
-        """Cut off what pays."""
+    def _cut_if_it_pays(self, node: Plan, over: Plan) -> Plan:
         match over:
             case Aggregate(state=AggregateState() as state, child=child) if _reads_sources(child):
-                name = next_name()
-                kept = state.is_additive or (merged and _can_be_merged(state, child, is_shown=node is shown))
-                if name is not None and kept and _can_be_stored(state.columns):
-                    found.append(StateTable(name, state_of(state, child), state, child))
+                name = self._next_name()
+                is_mergeable = self.merged and _can_be_merged(state, child, is_shown=node is self.shown)
+                if name is not None and (state.is_additive or is_mergeable) and _can_be_stored(state.columns):
+                    self.found.append(StateTable(name, state_of(state, child), state, child))
                     return finish(state, Scan(name, state.columns))
             case TopK(child=child) if _is_made(child):
-                name = next_name()
+                name = self._next_name()
                 if name is not None and _can_be_stored(child.columns):
                     stored, read = _numbered(child, name)
-                    found.append(StateTable(name, stored))
+                    self.found.append(StateTable(name, stored))
                     return replace(over, child=read)
         return over
 
-    return visit(plan), tuple(found)
+    def _next_name(self) -> str | None:
+        """Number all candidates, even dropped ones, so that a name always means the same part."""
+        self._candidates += 1
+        name = f"{STATE_TABLE_MARK}{self._candidates}"
+        return None if name in self.without else name
 
 
 def _numbered(plan: Plan, name: str) -> tuple[Plan, Plan]:
