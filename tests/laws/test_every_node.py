@@ -197,6 +197,18 @@ def test_a_new_node_is_walked_rebuilt_checked_and_shown_by_its_fields():
         rebuild(sample, (new,))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Perhaps(Plan):
+    """A node whose input walking would pass over."""
+
+    child: Plan | None
+
+
+def test_an_input_that_would_be_passed_over_is_refused():
+    with pytest.raises(TypeError, match=r"Perhaps.child: an input is declared as Plan or tuple\[Plan, ...\]"):
+        Perhaps(table())
+
+
 def with_inputs(below: type[Plan]) -> dict[type[Plan], Plan]:
     """Give a node of each kind that has inputs, all its inputs scans, or all empty."""
 

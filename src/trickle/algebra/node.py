@@ -6,7 +6,7 @@ So walking, rebuilding and checking need no list of the kinds of node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, cast, get_args, get_origin, get_type_hints
 
@@ -125,7 +125,10 @@ def _find_shape(kind: type[Plan]) -> Shape:
             inputs.append((one.name, False))
         elif get_origin(hint) is tuple and _is_plan(get_args(hint)[0]):
             inputs.append((one.name, True))
-        elif _holds_exprs(hint):
+        elif _holds(hint, _is_plan):
+            message = f"{kind.__name__}.{one.name}: an input is declared as Plan or tuple[Plan, ...], not as {one.type}"
+            raise TypeError(message)
+        elif _holds(hint, _is_expr):
             exprs.append(one.name)
     return Shape(tuple(inputs), tuple(exprs))
 
@@ -134,8 +137,12 @@ def _is_plan(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Plan)
 
 
-def _holds_exprs(hint: Any) -> bool:
-    return hint in (*_EXPRS, Output, KeyPair) or any(_holds_exprs(part) for part in get_args(hint))
+def _is_expr(hint: Any) -> bool:
+    return hint in (*_EXPRS, Output, KeyPair)
+
+
+def _holds(hint: Any, test: Callable[[Any], bool]) -> bool:
+    return test(hint) or any(_holds(part, test) for part in get_args(hint))
 
 
 def _exprs_in(value: object) -> Iterator[Expr]:

@@ -37,6 +37,7 @@ from trickle.algebra.plan import (
 )
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lower_functions import lower_group_map, lower_row_wise
+from trickle.catalyst.lower_joins import lower_inner_join, lower_outer_join, lower_semi_join
 from trickle.catalyst.lower_recursion import lower_loop, lower_loop_ref
 from trickle.catalyst.lowered import Lowered
 
@@ -225,44 +226,6 @@ def _lower_project(lower: Lower, plan: Project) -> Lowered:
     return Lowered(lower.jvm.project(named, child.plan), attributes)
 
 
-def _join(lower: Lower, plan: Join, left: Lowered, right: Lowered, kind: Any) -> Any:
-    condition = lower.condition(plan, left, right)
-    # In one task a hash table is built beside the rows; elsewhere the small side is sent to them.
-    strategy = "SHUFFLE_HASH" if lower.in_one_task and plan.keys else "BROADCAST"
-    hint = lower.jvm.hint(plan.small if lower.hints else None, strategy)
-    return lower.jvm.plan("Join", left.plan, right.plan, kind, lower.jvm.some(condition), hint)
-
-
-def _lower_inner_join(lower: Lower, plan: InnerJoin) -> Lowered:
-    left, right = lower.lower(plan.left), lower.lower(plan.right)
-    joined = _join(lower, plan, left, right, lower.jvm.join_type("Inner"))
-    return Lowered(joined, {**left.attributes, **right.attributes})
-
-
-_OUTER: Final = {"left": "LeftOuter", "right": "RightOuter", "full": "FullOuter"}
-
-
-def _lower_outer_join(lower: Lower, plan: OuterJoin) -> Lowered:
-    left, right = lower.lower(plan.left), lower.lower(plan.right)
-    joined = _join(lower, plan, left, right, lower.jvm.join_type(_OUTER[plan.kind]))
-    # The padded side's attributes are nullable above the join, so they are taken from the join itself.
-    given = {a.exprId().id(): a for a in items(joined.output())}
-    return Lowered(joined, {k: given[a.exprId().id()] for s in (left, right) for k, a in s.attributes.items()})
-
-
-def _lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
-    left, right = lower.lower(plan.left), lower.lower(plan.right)
-    attributes = dict(left.attributes)
-    if plan.flag is None:
-        kind = lower.jvm.join_type("LeftSemi" if plan.kind == "semi" else "LeftAnti")
-    else:
-        boolean = lower.jvm.singleton("org.apache.spark.sql.types.BooleanType")
-        flag = lower.jvm.attribute(plan.flag.name, boolean).withNullability(False)
-        attributes[plan.flag.id] = flag
-        kind = lower.jvm.cls("org.apache.spark.sql.catalyst.plans.ExistenceJoin")(flag)
-    return Lowered(_join(lower, plan, left, right, kind), attributes)
-
-
 def _lower_aggregate(lower: Lower, plan: Aggregate) -> Lowered:
     child = lower.lower(plan.child)
     keys = lower.exprs(plan.keys, [child])
@@ -347,9 +310,9 @@ LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
     When: _lower_when,
     Filter: _lower_filter,
     Project: _lower_project,
-    InnerJoin: _lower_inner_join,
-    OuterJoin: _lower_outer_join,
-    SemiJoin: _lower_semi_join,
+    InnerJoin: lower_inner_join,
+    OuterJoin: lower_outer_join,
+    SemiJoin: lower_semi_join,
     Aggregate: _lower_aggregate,
     Window: _lower_window,
     RowWise: lower_row_wise,
