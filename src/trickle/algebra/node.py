@@ -6,8 +6,9 @@ So walking, rebuilding and checking need no list of the kinds of node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any, ClassVar, Final, cast, get_args, get_origin, get_type_hints
 
 from trickle.algebra.expr import WEIGHT, Call, Cast, Col, Column, Expr, KeyPair, Lit, Opaque, Output
@@ -42,19 +43,15 @@ class Plan:
     @property
     def inputs(self) -> tuple[Plan, ...]:
         """The nodes read, in the order of the fields."""
-        found: list[Plan] = []
-        for name, is_many in shape_of(type(self)).inputs:
-            value = getattr(self, name)
-            if is_many:
-                found += value
-            else:
-                found.append(value)
-        return tuple(found)
+        return shape_of(type(self)).read_inputs(self)
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
         """The expressions evaluated over the inputs, in the order of the fields."""
-        return tuple(e for name in shape_of(type(self)).exprs for e in _exprs_in(getattr(self, name)))
+        found: list[Expr] = []
+        for name in shape_of(type(self)).exprs:
+            _collect_exprs(getattr(self, name), found)
+        return tuple(found)
 
     @property
     def reads(self) -> frozenset[int]:
@@ -96,10 +93,12 @@ class Shape:
     Attributes:
         inputs: The fields that hold inputs, each with whether it holds several.
         exprs: The fields that hold expressions.
+        read_inputs: Reads the inputs of a node. Plans are walked often, so it is chosen once for each kind.
     """
 
     inputs: tuple[tuple[str, bool], ...]
     exprs: tuple[str, ...]
+    read_inputs: Callable[[Plan], tuple[Plan, ...]]
 
 
 _SHAPES: Final[dict[type[Plan], Shape]] = {}
@@ -130,7 +129,23 @@ def _find_shape(kind: type[Plan]) -> Shape:
             raise TypeError(message)
         elif _holds(hint, _is_expr):
             exprs.append(one.name)
-    return Shape(tuple(inputs), tuple(exprs))
+    return Shape(tuple(inputs), tuple(exprs), _inputs_reader(tuple(inputs)))
+
+
+def _inputs_reader(inputs: tuple[tuple[str, bool], ...]) -> Callable[[Plan], tuple[Plan, ...]]:
+    match inputs:
+        case ():
+            return lambda _: ()
+        case ((name, False),):
+            read = attrgetter(name)
+            return lambda node: (read(node),)
+        case ((name, True),):
+            return attrgetter(name)
+        case _ if not any(is_many for _, is_many in inputs):
+            return attrgetter(*(name for name, _ in inputs))
+    return lambda node: tuple(
+        p for name, many in inputs for p in (getattr(node, name) if many else (getattr(node, name),))
+    )
 
 
 def _is_plan(hint: Any) -> bool:
@@ -145,18 +160,17 @@ def _holds(hint: Any, test: Callable[[Any], bool]) -> bool:
     return test(hint) or any(_holds(part, test) for part in get_args(hint))
 
 
-def _exprs_in(value: object) -> Iterator[Expr]:
+def _collect_exprs(value: object, found: list[Expr]) -> None:
     match value:
+        case Output():
+            found.append(value.expr)
         case tuple():
             for part in value:
-                yield from _exprs_in(part)
-        case Output(expr=expr):
-            yield expr
-        case KeyPair(left=left, right=right):
-            yield left
-            yield right
+                _collect_exprs(part, found)
         case Opaque() | Col() | Lit() | Call() | Cast():
-            yield value
+            found.append(value)
+        case KeyPair():
+            found += (value.left, value.right)
 
 
 def check_refs(node: Plan, exprs: Iterable[Expr], inputs: Iterable[Plan]) -> None:
