@@ -27,7 +27,7 @@ UNSUPPORTED_TYPE: Final = "UNSUPPORTED_TYPE"
 PARTITION_FUNCTION: Final = "PARTITION_FUNCTION"
 SCRIPT: Final = "SCRIPT_TRANSFORM"
 
-_RANDOM = Way("gives other values at each run", "remove it, or keep its value in a table")
+_RANDOM = Way("returns different values at each run", "remove it, or keep its value in a table")
 _PHYSICAL = Way("depends on how the rows happen to be stored and split", "use a column of the row instead")
 _TIME = Way("changes without any source changing", "compare with a column, or filter by time when reading the table")
 _SESSION = Way("depends on who refreshes and in which session", "pass it as a parameter")

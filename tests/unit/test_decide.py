@@ -269,7 +269,7 @@ def test_a_state_table_that_turned_out_damaged_is_made_anew():
     step, *rest = decide(now)
 
     assert step == RefreshStateTable("@1", damage="its log is garbled")
-    assert "made anew: its log is garbled" in describe(step)
+    assert "rebuilt: its log is garbled" in describe(step)
     assert rest
 
 

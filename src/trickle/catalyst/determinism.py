@@ -45,7 +45,7 @@ _BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead", "NthValue"})
 
 
 def fix_order(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
-    """Give the plan with every open order closed."""
+    """Return the plan with every open order closed."""
 
     def rule(node: Plan) -> Plan:
         if isinstance(node, Window):
@@ -65,7 +65,7 @@ def fix_order(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
 
 
 def fix_sums(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
-    """Give the plan with floating-point numbers added in one order in every window, or the window marked as inexact."""
+    """Return the plan with floating-point numbers added in one order in every window, or the window marked as inexact."""
 
     def rule(node: Plan) -> Plan:
         if not isinstance(node, Window):
@@ -81,7 +81,7 @@ def fix_sums(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
 
 
 def _sum_end(expression: Any, jvm: Jvm) -> str:
-    """Tell how the order in which a window adds is made ``known``: it is, by ``rows``, by the ``last`` peer, or not."""
+    """Say how the order in which a window adds is made ``known``: it is, by ``rows``, by the ``last`` peer, or not."""
     frame = expression.windowSpec().frameSpecification()
     lower, upper = jvm.name(frame.lower()), jvm.name(frame.upper())
     if lower.startswith("Unbounded") and upper.startswith("Unbounded"):
@@ -110,7 +110,7 @@ def _fix_sums(node: Window, ends: Mapping[Column, str], jvm: Jvm, lift: Lift) ->
 
 
 def _last(column: Column, like: Expr, jvm: Jvm, lift: Lift) -> Expr:
-    """Give the last value of a column as a window expression; its window comes from who places it."""
+    """Return the last value of a column as a window expression; its window comes from who places it."""
     spec = like.handle.windowSpec()  # type: ignore[union-attr]
     return lift.expr(jvm.cls(_EXPR + "WindowExpression")(jvm.call("last", [column.handle]), spec))
 
@@ -145,7 +145,7 @@ def _sort_order(expr: Expr, jvm: Jvm) -> Any:
 
 
 def _ties_matter(expr: Expr, jvm: Jvm) -> str:
-    """Tell how a function depends on the order of tied rows: not (empty), by its ``rows``, or among its ``peers``.
+    """Say how a function depends on the order of tied rows: not (empty), by its ``rows``, or among its ``peers``.
 
     FIRST and LAST over a RANGE frame that ends at the current row's peers take one value for all peers: the first or last
     of them, so they become a window over the peers. At an unbounded end they mean a row of the whole order.

@@ -32,7 +32,7 @@ _GROUPS: Final = "__trickle_groups"
 
 
 def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
-    """Give a lifted plan as text.
+    """Return a lifted plan as text.
 
     Raises:
         DefinitionError: ``UNSTORABLE_PLAN``, a part of it lives in this process only.
@@ -57,7 +57,7 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
     try:
         thaw(jvm, text, str(jvm.spark.version))
     except DefinitionError as error:
-        message = f"the DataFrame's plan cannot be stored, for it could not be read again: {error.message}"
+        message = f"the DataFrame's plan cannot be stored, because it could not be read again: {error.message}"
         raise DefinitionError("UNSTORABLE_PLAN", message, hint="Give the query as SQL text.") from error
     return text
 
@@ -81,7 +81,7 @@ def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
     except Py4JJavaError as error:
         if "filter status: REJECTED" in str(error.java_exception.toString()):
             names = ", ".join(refused_classes(stored)) or "they are too deep, or of a class loaded by name"
-            message = f"its stored DataFrame holds objects that no plan is made of ({names})."
+            message = f"its stored DataFrame contains objects that do not belong to a plan ({names})."
             hint = "JVM functions of your own can be used by SQL text only. Else: who wrote the table's properties?"
             raise DefinitionError("PLAN_REFUSED", message, hint=hint) from error
         message = f"its DataFrame was stored with Spark {made_with}, and Spark {jvm.spark.version} cannot read it."
@@ -124,7 +124,7 @@ def _with_groups(jvm: Jvm, node: Any, inputs: list[Any]) -> Any:
 def thawed_leaf(
     leaf: Any, by_name: Callable[[str], SourceTable], otherwise: Callable[[Any], SourceTable | None]
 ) -> SourceTable | None:
-    """Give the source behind a leaf of a thawed plan."""
+    """Return the source behind a leaf of a thawed plan."""
     output = leaf.output()
     if output.size():
         qualifier = list(items(output.apply(0).qualifier()))

@@ -73,7 +73,7 @@ class Frontend:
         self._modes = jvm.singleton("org.apache.spark.sql.execution.CommandExecutionMode")
 
     def settings(self) -> dict[str, str]:
-        """Give the user's present settings that change what a query means."""
+        """Return the user's present settings that change what a query means."""
         conf = self._user.conf()
         return {k: str(conf.get(k)) for k in RECORDED_SETTINGS if conf.getOption(k).isDefined()}
 
@@ -95,7 +95,7 @@ class Frontend:
         variables.set(theirs, variables.get(mine))
 
     def analyse_sql(self, session: Any, query: object) -> Any:
-        """Give the analysed plan of a SQL query, executing nothing.
+        """Return the analysed plan of a SQL query, executing nothing.
 
         Raises:
             DefinitionError: ``BAD_SQL`` with Spark's message and position, ``NOT_A_QUERY`` or ``TOO_DEEP``.
@@ -115,24 +115,24 @@ class Frontend:
         return analysed
 
     def has_variables(self, analysed: Any) -> bool:
-        """Tell whether a query reads variables of the session."""
+        """Return whether a query reads variables of the session."""
         return self.jvm.contains(analysed, "VARIABLE_REFERENCE")
 
     def analyse_frame(self, frame: DataFrame) -> Any:
-        """Give the analysed plan of a DataFrame."""
+        """Return the analysed plan of a DataFrame."""
         return frame._jdf.queryExecution().analyzed()
 
     def optimise(self, session: Any, analysed: Any) -> Any:
-        """Give Catalyst's optimised plan."""
+        """Return Catalyst's optimised plan."""
         with self._active(session):
             return session.sessionState().optimizer().execute(merge_sessions(self.jvm, analysed))
 
     def recursion_limit(self, session: Any) -> int:
-        """Give how deep a recursive CTE may go under a session's settings."""
+        """Return how deep a recursive CTE may go under a session's settings."""
         return int((session or self._user).conf().get("spark.sql.cteRecursionLevelLimit"))
 
     def views(self, analysed: Any) -> Views:
-        """Give the schema, name and text of each stored view that a query reads, those in subqueries too."""
+        """Return the schema, name and text of each stored view that a query reads, those in subqueries too."""
         found: dict[tuple[str, str], str] = {}
 
         def look(plan: Any) -> None:
@@ -148,7 +148,7 @@ class Frontend:
         return found
 
     def temporary_view(self, analysed: Any) -> str | None:
-        """Give the name of a temporary view that a query reads, None if there is none."""
+        """Return the name of a temporary view that a query reads, None if there is none."""
         if self.jvm.name(analysed) == "View" and analysed.isTempView():
             return str(analysed.desc().identifier().table())
         inner = items(analysed.subqueriesAll()) if self.jvm.contains(analysed, "PLAN_EXPRESSION") else ()
@@ -159,7 +159,7 @@ class Frontend:
         return None
 
     def view_text(self, schema: str, name: str) -> str | None:
-        """Give the present text of a stored view."""
+        """Return the present text of a stored view."""
         catalog = self._user.sessionState().catalog()
         identifier = self.jvm.cls("org.apache.spark.sql.catalyst.TableIdentifier")(name, self.jvm.some(schema))
         if not catalog.tableExists(identifier):
@@ -181,7 +181,7 @@ class Frontend:
         return list(found.values())
 
     def is_time_dependent(self, obstacles: list[Reason]) -> bool:
-        """Tell whether a result may change though no source does."""
+        """Return whether a result may change though no source does."""
         return any(o.code in ("TIME_DEPENDENT", "NON_DETERMINISTIC", "SESSION_DEPENDENT") for o in obstacles)
 
     def _look(self, plan: Any, found: dict[str, Reason]) -> None:
@@ -211,7 +211,7 @@ class Frontend:
                 text = f"{shown}() changes with the clock, not with the data."
                 found[name] = Reason("TIME_DEPENDENT", text, _TIME_HINT)
         elif not expr.deterministic() and all(c.deterministic() for c in children) and name not in ORDER_DEPENDENT:
-            text = f"{shown}() gives other values at each run."
+            text = f"{shown}() returns different values at each run."
             found[name] = Reason("NON_DETERMINISTIC", text, "Remove it, or use mode='full'.")
 
     def _is_command(self, plan: Any) -> bool:

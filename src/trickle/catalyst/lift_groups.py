@@ -54,7 +54,7 @@ def _has_subquery(lift: Lift, project: Any) -> bool:
 
 
 def key_widths(node: Any) -> list[int]:
-    """Tell of a function over groups how many of each input's first columns are its key."""
+    """Say for a function over groups how many of each input's first columns are its key."""
     if node.children().size() == 1:
         return [int(node.groupingAttributes().size())]
     return [int(node.leftGroupingLen()), int(node.rightGroupingLen())]
@@ -80,7 +80,7 @@ def _over_partitions(lift: Lift, node: Any) -> Plan:
     by_key = node.udtf().pythonUDTFPartitionColumnIndexes().isDefined()
     nodes = _down_to_division(lift, node.child(), by_key=by_key)
     if not nodes or node.requiredChildOutput().nonEmpty():
-        text = f"{node.udtf().name()}() takes a whole table whose rows come in no known groups."
+        text = f"{node.udtf().name()}() takes a whole table whose rows are not partitioned."
         lift.obstacle("TABLE_ARGUMENT", text, "Say PARTITION BY or WITH SINGLE PARTITION, or use mode='full'.")
         return lift.plan(node.child())
     division = nodes[-1]
@@ -92,7 +92,7 @@ def _over_partitions(lift: Lift, node: Any) -> Plan:
 
 
 def _down_to_division(lift: Lift, node: Any, *, by_key: bool) -> tuple[Any, ...]:
-    """Give the nodes from this one to the one that brings the rows of a partition into one task; none if there is none."""
+    """Return the nodes from this one to the one that brings the rows of a partition into one task; none if there is none."""
     nodes: list[Any] = []
     while lift.jvm.name(node) in _BETWEEN:
         nodes.append(node)

@@ -50,7 +50,7 @@ def lift_join(lift: Lift, node: Any) -> Plan:
 def _sort_condition(
     lift: Lift, part: Any, left: frozenset[int], right: frozenset[int], keys: list[KeyPair], residual: list[Expr]
 ) -> None:
-    """Tell equalities between the sides from other conditions."""
+    """Separate equalities between the sides from other conditions."""
     name = lift.jvm.name(part)
     if name in ("EqualTo", "EqualNullSafe"):
         a, b = lift.expr(part.left()), lift.expr(part.right())
@@ -101,7 +101,7 @@ def _not_in(lift: Lift, condition: Any, left: Plan, right: Plan) -> Plan | None:
 
 
 def _single_join(join: OuterJoin) -> Plan:
-    """A correlated scalar subquery: at most one partner. Two partners of a row that is there are an error.
+    """A correlated scalar subquery: at most one match. Two matches of a row that is there are an error.
 
     ``L single join R -> L left join (R grouped by key, with a count)``, the count looked at after the join, so that
     duplicates nobody asks for do no harm.
@@ -129,12 +129,12 @@ def _single_join(join: OuterJoin) -> Plan:
 
 
 def single_value(count: Column, found: Column, like: Column) -> Expr:
-    """Give a scalar subquery's value, and an error if it had more than one row."""
+    """Return a scalar subquery's value, and an error if it had more than one row."""
     message = Lit("SCALAR_SUBQUERY_TOO_MANY_ROWS: a scalar subquery of a stream table returned more than one row")
     fail = Cast(Call("raise_error", (message,)), like)
     return Call("if", (Call(">", (Col(count), Lit(1))), fail, Col(found)))
 
 
 def same_columns(plan: Plan, columns: tuple[Column, ...]) -> Plan:
-    """Give a plan with just these of its columns, in this order."""
+    """Return a plan with just these of its columns, in this order."""
     return plan if plan.columns == columns else Project(passthrough(columns), plan)

@@ -100,7 +100,7 @@ def lift_limit(lift: Lift, node: Any) -> Plan:
 
 
 def constants(lift: Lift, node: Any) -> list[Any]:
-    """Give the literals that a node makes of each row or group below it; none if it gives anything else."""
+    """Return the literals that a node makes of each row or group below it; none if it gives anything else."""
     match lift.jvm.name(node):
         case "Project":
             named = list(items(node.projectList()))

@@ -65,7 +65,7 @@ TOO_DEEP: Final = "TOO_DEEP"
 
 
 def parse_query(jvm: Jvm, session: Any, text: object) -> Any:
-    """Give the parsed plan of a text that is exactly one query; analyses and runs nothing.
+    """Return the parsed plan of a text that is exactly one query; analyses and runs nothing.
 
     Raises:
         DefinitionError: ``NOT_A_QUERY``, ``BAD_SQL`` with Spark's message and position, or ``TOO_DEEP``.
@@ -94,25 +94,25 @@ def parse_query(jvm: Jvm, session: Any, text: object) -> Any:
 
 
 def not_a_query(what: str) -> DefinitionError:
-    """Give the error for what is not a query; ``what`` reads ``… is``."""
+    """Build the error for what is not a query; ``what`` reads ``… is``."""
     hint = "Give one SELECT, VALUES, WITH or TABLE query, or a DataFrame."
     return DefinitionError("NOT_A_QUERY", f"{what} not a query.", hint=hint)
 
 
 def bad_sql(error: Exception) -> DefinitionError:
-    """Give the error for a query that Spark does not understand."""
+    """Build the error for a query that Spark does not understand."""
     hint = "Correct the query; Spark's message says where."
     return DefinitionError("BAD_SQL", f"Spark cannot analyse the query: {error}", hint=hint)
 
 
 def too_deep() -> DefinitionError:
-    """Give the error for a query that overflows a stack."""
+    """Build the error for a query that overflows a stack."""
     hint = "Split it into views or stream tables, write long chains of OR as IN, or give the JVM a larger stack (-Xss)."
     return DefinitionError(TOO_DEEP, "the query is nested too deep for Spark.", hint=hint)
 
 
 def is_stack_overflow(error: Py4JJavaError) -> bool:
-    """Tell whether the JVM ran out of stack."""
+    """Return whether the JVM ran out of stack."""
     return str(error.java_exception.getClass().getName()) == "java.lang.StackOverflowError"
 
 

@@ -44,7 +44,7 @@ def _innermost(jvm: Jvm, plan: Any) -> Any:
 
 
 def _session(jvm: Jvm, aggregate: Any) -> Any:
-    """Give the key that is a session, None if there is none."""
+    """Return the key that is a session, None if there is none."""
     for key in items(aggregate.groupingExpressions()):
         if jvm.name(key) == "AttributeReference" and key.metadata().contains(_MARK):
             return key

@@ -131,7 +131,7 @@ _CLASS: Final = re.compile(r"[A-Za-z_][\w$]*(\.[\w$]+)+")
 
 
 def refused_classes(stored: bytes) -> list[str]:
-    """Give the names of classes in Java's serial form that the filter refuses, for a message."""
+    """Return the names of classes in Java's serial form that the filter refuses, for a message."""
     found = []
     for mark in _NAMED.finditer(stored):
         text = stored[mark.end() :][: int.from_bytes(mark[1], "big")].decode("latin-1")

@@ -1,11 +1,11 @@
-"""Rows that declared keys tell of, so that nobody searches a table for them.
+"""Rows that follow from declared keys, so that they need not be searched for.
 
-    S has primary key k     of a key in S's change, the row that came is the one S has now, the row that went the one it
+    S has primary key k     for a key in S's change, the inserted row is the one S has now, and the deleted row the one it
                             had before.
-    S.f refers to P         a key that came to P had no rows in S before, and those it has now came with it; a key that
-                            went from P has no rows in S any more, and those it had went with it. All are in S's change.
+    S.f refers to P         a key inserted into P had no rows in S before, and those it has now are in S's change; a key
+                            deleted from P has no rows in S now, and those it had are in S's change.
 
-Only the other keys are searched for. A change that contradicts a declaration ends the refresh.
+Only the other keys are searched for. If a change contradicts a declaration, the refresh fails.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownRows:
-    """The rows of a scan that a declared key tells of, and the keys that are still to be searched for.
+    """The rows of a scan that follow from a declared key, and the keys that are still to be searched for.
 
     Attributes:
         rows: The rows; None if the key tells that there are none.
@@ -72,7 +72,7 @@ class DeclaredKeys:
     _known: dict[tuple[str, str, str], _Covered | None] = field(default_factory=dict)
 
     def known_rows(self, scan: Scan, keys: Mapping[str, pa.Array]) -> KnownRows | None:
-        """Give the rows of a scan with some keys that need no search; None if no declared key tells of any."""
+        """Return the rows of a scan with some keys that need no search; None if no declared key tells of any."""
         if scan.source not in self.sources:  # a state table of another plan
             return None
         for column, wanted in keys.items():
@@ -129,13 +129,13 @@ class DeclaredKeys:
         return None
 
     def _keys(self, name: str) -> TableKeys:
-        """Give what was declared of a source, of its rows before as well as of those after."""
+        """Return what was declared of a source, of its rows before as well as of those after."""
         source = self.sources[name]
         now = source.keys(self.new[name].version)
         return now if now == NO_KEYS or now == source.keys(self.old[name].version) else NO_KEYS
 
     def _unique_sides(self, source: str, column: str, change: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Give the rows that came and the rows that went, of which no two on a side have one key."""
+        """Return the inserted and deleted rows, of which no two on a side have one key."""
         sides = _sides(change)
         for rows in sides:
             if rows.num_rows > pc.count_distinct(rows[column], mode="all").as_py():
@@ -146,12 +146,12 @@ class DeclaredKeys:
 
 
 def _violated(text: str) -> SourceError:
-    hint = "Correct the data, or take the declaration back with declare(table)."
+    hint = "Correct the data, or withdraw the declaration with declare(table)."
     return SourceError(KEY_VIOLATED, f"a declared key does not hold: {text}.", hint=hint)
 
 
 def _sides(change: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Give the rows that came and the rows that went, each as often as it did."""
+    """Return the inserted and deleted rows, each as often as it did."""
     weights = change.column(change.num_columns - 1).to_numpy()
     rows = change.drop_columns([change.column_names[-1]])
     places = np.arange(len(weights))
@@ -160,11 +160,11 @@ def _sides(change: pa.Table) -> tuple[pa.Table, pa.Table]:
 
 
 def _without(values: Any, others: Any) -> pa.Array:
-    """Give the values that are not among others, each once, NULL aside."""
+    """Return the values that are not among others, each once, NULL aside."""
     some = pc.drop_null(pc.unique(values))
     return some.filter(pc.invert(pc.is_in(some, value_set=pc.unique(others))))
 
 
 def _together(values: Any, others: Any) -> pa.Array:
-    """Give the values of two columns."""
+    """Return the values of two columns."""
     return pa.concat_arrays([pc.unique(values), pc.unique(others)])

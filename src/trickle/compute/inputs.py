@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def fan_out_of(source: SourceTable, version: int, column: str) -> float:
-    """Give how many rows of a source have one value of a column, as far as its log tells."""
+    """Return the average number of rows of a source with one value of a column, as far as its log says."""
     rows, values = source.rows(version), source.domain(version, column)
     return 1.0 if not rows or not values else max(rows / values, 1.0)
 
@@ -48,20 +48,20 @@ class Inputs:
     declared: DeclaredKeys | None = None
 
     def snapshot(self, scan: Scan) -> DataFrame:
-        """Give the rows of a scan."""
+        """Return the rows of a scan."""
         names = tuple(c.name for c in scan.base)
         if scan.source == SELF:
             return self._itself.frame().toDF(*names)
         return self.sources[scan.source].snapshot(self._version(scan), names)
 
     def change(self, source: str) -> Rows:
-        """Give the change of a source, its weights in the last column."""
+        """Return the change of a source, its weights in the last column."""
         return self.changes[source]
 
     def lookup(self, scan: Scan, keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows of a scan that have some keys, or all rows of a small table without keys.
+        """Return the rows of a scan that have some keys, or all rows of a small table without keys.
 
-        None if they are to be read from its snapshot. Nobody searches for rows that a declared key tells of.
+        None if they are to be read from its snapshot. Rows that follow from a declared key are not searched for.
         """
         names = tuple(c.name for c in scan.base)
         if scan.source == SELF:
@@ -79,7 +79,7 @@ class Inputs:
         return pa.concat_tables([found, known.rows.cast(found.schema)])
 
     def fan_out(self, source: str, column: str) -> float:
-        """Give how many rows of a source have one value of a column, as far as its log tells."""
+        """Return the average number of rows of a source with one value of a column, as far as its log says."""
         return 1.0 if source == SELF else fan_out_of(self.sources[source], self.new[source].version, column)
 
     @property

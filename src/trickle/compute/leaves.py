@@ -51,13 +51,13 @@ class Leaves:
         return frozenset(name for name, rows in found.items() if rows.count == 0)
 
     def frame(self, leaf: Plan) -> DataFrame:
-        """Give the rows of a leaf to Spark."""
+        """Pass the rows of a leaf to Spark."""
         if isinstance(leaf, Scan) and leaf.at != "change":
             return self.inputs.snapshot(leaf)
         return self._rows(leaf).frame
 
     def driver_rows(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
-        """Give the rows of a leaf as the driver has them, None if it does not have them."""
+        """Return the rows of a leaf as the driver has them, None if it does not have them."""
         if isinstance(leaf, Scan) and leaf.at != "change":
             return self._small_table(leaf)
         if isinstance(leaf, LoopRef) and leaf.at != "change":
@@ -66,7 +66,7 @@ class Leaves:
         return rows.read_arrow(self.options.driver_change_rows) if rows.made is None else rows.made
 
     def read_keys(self, leaf: Plan, column: Column) -> Keys | None:
-        """Give the values of a column of a leaf, None if the driver does not have them."""
+        """Return the values of a column of a leaf, None if the driver does not have them."""
         rows = self.driver_rows(leaf)
         if rows is None:
             return None
@@ -76,15 +76,15 @@ class Leaves:
         return Keys(rows.column(column.name if isinstance(leaf, Scan) else place))
 
     def driver_form(self, expr: Opaque) -> Expr | None:
-        """Give a user's expression in the engine's own, None if only Spark knows what it means."""
+        """Return a user's expression in the engine's own, None if only Spark knows what it means."""
         return self.jvm.driver_forms.get(expr.key, lambda: driver_form(self.jvm, expr.handle))
 
     def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
-        """Take the rows of a plan as the driver computed them; give the leaf that stands for them."""
+        """Take the rows of a plan as the driver computed them; return the leaf that stands for them."""
         return self._share("made", plan, Rows.from_driver(self.jvm.spark, made, partial(as_arrow, plan.columns, made)))
 
     def keep_found(self, scan: Scan, table: pa.Table) -> Plan:
-        """Take the rows of a scan that were found by their keys; give the leaf that stands for them."""
+        """Take the rows of a scan that were found by their keys; return the leaf that stands for them."""
         return self._share("found", scan, Rows.from_arrow(self.jvm.spark, table))
 
     def clear(self) -> None:
@@ -108,7 +108,7 @@ class Leaves:
         raise TypeError(message)
 
     def _small_table(self, scan: Scan) -> pa.Table | None:
-        """Give all rows of a small table, None if it is not small."""
+        """Return all rows of a small table, None if it is not small."""
         key = scan.source, scan.at, tuple(c.name for c in scan.base)
         if key not in self._small_tables:
             self._small_tables[key] = self.inputs.lookup(scan, {}) if self.looks_up else None

@@ -1,4 +1,4 @@
-"""Computed rows in the forms they may have: a DataFrame, an Arrow table, or a frame of the driver's own."""
+"""Computed rows in any of their forms: a DataFrame, an Arrow table, or a polars frame of the driver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Rows:
         arrow: pa.Table | Callable[[], pa.Table] | None = None,
         made: pl.DataFrame | None = None,
     ) -> None:
-        """Keep the rows; a form that is to be made of another is made when it is asked for. -1 is not counted."""
+        """Keep the rows; other forms are made on demand. A count of -1 means not counted."""
         self._frame = frame
         self.count = count
         self._arrow = arrow
@@ -53,7 +53,7 @@ class Rows:
         return self._arrow
 
     def read_arrow(self, max_rows: int) -> pa.Table | None:
-        """Give the rows as an Arrow table, read from Spark if the driver holds them there; None if not, or if they are many."""
+        """Return the rows as an Arrow table, read from Spark if the driver holds them there; None if not, or if many."""
         if self.arrow is None:
             self._arrow = local_rows(self.frame, max_rows)
         return self.arrow
@@ -66,7 +66,7 @@ class Rows:
         return self._frame
 
     def named(self, names: Sequence[str]) -> Given:
-        """Give the rows with other names for their first columns; what the driver holds stays there."""
+        """Return the rows with other names for their first columns; what the driver holds stays there."""
         if self.arrow is not None:
             return self.arrow.rename_columns([*names, *self.arrow.column_names[len(names) :]])
         return self.frame.toDF(*names, *self.frame.columns[len(names) :])

@@ -1,7 +1,7 @@
 """What Spark computes: plans lowered to DataFrames over given leaves, run, their rows kept in the driver or the cluster.
 
 A result that is small comes to the driver as rows of Spark's own making and goes back as a local relation, whose size the
-planner knows: joins with it are broadcast, and a result that turns out empty removes the work that hangs on it.
+planner knows: joins with it are broadcast, and a result that turns out empty removes the work that depends on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SparkExecution:
         return self.in_driver and self.key_ranges
 
     def frame(self, plan: Plan, leaf_frame: Callable[[Plan], DataFrame]) -> DataFrame:
-        """Give a plan as a DataFrame over the DataFrames of its leaves, not yet run."""
+        """Return a plan as a DataFrame over the DataFrames of its leaves, not yet run."""
         in_one_task = self.narrows and _is_in_driver(plan)
         return Lower(self.jvm, leaf_frame, hints=self.in_driver, in_one_task=in_one_task).frame(plan)
 
@@ -59,14 +59,14 @@ class SparkExecution:
         return Rows(kept, kept.count())
 
     def release(self) -> None:
-        """Give the cluster's memory back."""
+        """Release the cluster's memory."""
         for frame in self._persisted:
             frame.unpersist()
         self._persisted.clear()
 
 
 def _is_in_driver(plan: Plan) -> bool:
-    """Tell whether a plan reads nothing but what the driver holds."""
+    """Return whether a plan reads nothing but what the driver holds."""
     match plan:
         case Shared() | Iterate():
             return True
@@ -85,7 +85,7 @@ def _collect(jvm: Jvm, frame: DataFrame) -> Rows:
     except (Py4JJavaError, PySparkException) as error:
         if _TWO_ROWS not in str(error):
             raise
-        text = "a scalar subquery of the query returned more than one row; the stream table was left as it is."
+        text = "a scalar subquery of the query returned more than one row; the stream table is unchanged."
         hint = "Correct the data, or let the subquery aggregate (max, first) its rows."
         raise SourceError(_TWO_ROWS, text, hint=hint) from error
     wrapped = jvm.singleton("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)

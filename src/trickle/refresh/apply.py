@@ -1,4 +1,4 @@
-"""Computes a change plan and commits what it brings to the table."""
+"""Computes a change plan and commits the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Application:
     watch: Stopwatch
 
     def apply(self, plan: ChangePlan, record: Record, state: TargetState) -> Applied | None:
-        """Compute and commit; None if nothing of it reaches the table."""
+        """Compute and commit; None if the table does not change."""
         match plan:
             case AddToState():
                 return self._add(plan, record, state)

@@ -1,4 +1,4 @@
-"""Whether declared keys hold: every row looked at."""
+"""Checks for every row that declared keys hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a definition must satisfy before anything is made of it."""
+"""What a definition must satisfy before a table is created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RESERVED_COLUMNS: Final = frozenset({"__weight", "_change_type", "_commit_versi
 
 
 def check_columns(analysed: Any) -> None:
-    """Refuse results that a Delta table cannot hold or rows that cannot be compared.
+    """Refuse results that a Delta table cannot store or whose rows cannot be compared.
 
     Raises:
         DefinitionError: ``DUPLICATE_COLUMN``, ``RESERVED_COLUMN``, ``UNSUPPORTED_TYPE`` or ``NO_COLUMNS``.
@@ -22,15 +22,15 @@ def check_columns(analysed: Any) -> None:
     for attribute in items(analysed.output()):
         name = str(attribute.name())
         if name.lower() in seen:
-            text = f"the query gives two columns named '{seen[name.lower()]}' and '{name}'."
-            raise DefinitionError("DUPLICATE_COLUMN", text, hint="Name one of them otherwise with AS.")
+            text = f"the query returns two columns named '{seen[name.lower()]}' and '{name}'."
+            raise DefinitionError("DUPLICATE_COLUMN", text, hint="Rename one of them with AS.")
         if name.lower() in _RESERVED_COLUMNS:
             text = f"column name '{name}' is reserved by Delta's change feed or by Trickle."
-            raise DefinitionError("RESERVED_COLUMN", text, hint="Name it otherwise with AS.")
+            raise DefinitionError("RESERVED_COLUMN", text, hint="Rename it with AS.")
         seen[name.lower()] = name
         _check_type(name, attribute.dataType())
     if not seen:
-        raise DefinitionError("NO_COLUMNS", "the query gives no columns.", hint="Select at least one.")
+        raise DefinitionError("NO_COLUMNS", "the query returns no columns.", hint="Select at least one.")
 
 
 _UNSUPPORTED: Final = {
@@ -53,7 +53,7 @@ def _check_type(column: str, data_type: Any) -> None:
 
 
 def _kinds(type_: Any) -> Iterator[str]:
-    """Give the kinds of type that a type is made of, from its JSON form.
+    """Return the kinds of type that a type is made of, from its JSON form.
 
     >>> list(_kinds({"type": "array", "elementType": "void", "containsNull": True}))
     ['array', 'void']

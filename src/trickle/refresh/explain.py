@@ -30,7 +30,7 @@ def _law(node: Plan) -> str:
 
 
 def explain_next(tables: RefreshTables, request: Request) -> str:
-    """Tell what the next refresh would do now: the steps that ``decide`` gives for what is to be seen; changes nothing."""
+    """Describe the next refresh: the steps that ``decide`` returns for the current situation; changes nothing."""
     try:
         now = look(tables, tables.target.state(), request)
         steps = decide(now)
@@ -55,13 +55,13 @@ def foreseen_mode(steps: Sequence[Step]) -> str:
 
 
 def explain_text(tables: RefreshTables, request: Request) -> str:
-    """Give the whole explanation: what the next refresh would do, and how the table is maintained."""
+    """Return the whole explanation: what the next refresh would do, and how the table is maintained."""
     lines = [f"Stream table {tables.target.name} (mode {tables.mode})"]
     return "\n".join([*lines, *_plans(tables.prepared), "", explain_next(tables, request)])
 
 
 def _plans(prepared: Prepared) -> list[str]:
-    """Show what is read, the plans with their laws, and the change plans."""
+    """Show the columns read, the plans with their laws, and the change plans."""
     lines = []
     for source, columns in sorted(prepared.used.items()):
         lines += [f"  reads {source}: {', '.join(columns)}", *_keys(prepared.sources[source])]
@@ -89,7 +89,7 @@ def _plans(prepared: Prepared) -> list[str]:
 
 
 def _keys(source: SourceTable) -> list[str]:
-    """Show what was declared of a source."""
+    """Show the declared keys of a source."""
     keys = source.keys(source.head())
     declared = [f"is identified by {', '.join(keys.primary)}"] if keys.primary else []
     declared += [f"refers to {key.name} by {', '.join(key.columns)}" for key in keys.foreign]
@@ -97,10 +97,10 @@ def _keys(source: SourceTable) -> list[str]:
 
 
 def _changes(program: Program, prepared: Prepared) -> list[str]:
-    """Show the change plan when everything that is read changed, and how its result is applied."""
+    """Show the change plan for the case that everything changed, and how its result is applied."""
 
     def fan_out(name: str, column: str) -> float:
-        source = prepared.sources.get(name)  # none of a state table, nor of the stream table itself
+        source = prepared.sources.get(name)  # None for a state table and for the stream table itself
         return 1.0 if source is None else fan_out_of(source, source.head(), column)
 
     plan = program.derive(frozenset(program.used), fan_out)

@@ -1,4 +1,4 @@
-"""Looks at a table and its sources, and changes nothing: gathers the facts that ``decide`` needs."""
+"""Gathers the facts that ``decide`` needs about a table and its sources, and changes nothing."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def look(tables: RefreshTables, state: TargetState, request: Request, watch: Stopwatch | None = None) -> Situation:
-    """Gather the facts, no more of them than the decision needs: a table where nothing is new is looked at in a moment.
+    """Gather no more facts than the decision needs: if nothing is new, this takes a moment.
 
     Raises:
-        SourceError: A version asked for does not exist; or a log cannot be read.
+        SourceError: A requested version does not exist; or a log cannot be read.
         StateError: The table's record cannot be read.
     """
     watch = watch or Stopwatch()
@@ -71,7 +71,7 @@ def look(tables: RefreshTables, state: TargetState, request: Request, watch: Sto
 
 
 def look_at_ranges(tables: RefreshTables, now: Situation, names: Iterable[str]) -> Situation:
-    """Add from the logs what happened to sources and refreshed state tables since the last refresh, if anything."""
+    """Add what the logs say happened to sources and refreshed state tables since the last refresh."""
     if now.record is None:
         return now
     found = dict(now.ranges)
@@ -83,7 +83,7 @@ def look_at_ranges(tables: RefreshTables, now: Situation, names: Iterable[str]) 
 
 
 def look_at_state_table(tables: RefreshTables, facts: StateTableFacts, record: RefreshRecord | None) -> StateTableFacts:
-    """Look whether a state table that the last refresh wrote is there, and what it has at the version of then."""
+    """Find out whether a state table that the last refresh wrote exists, and what it has at that version."""
     if record is None or facts.name not in record.frontier:
         return facts
     found = tables.find_state_table(facts.name)
@@ -91,27 +91,27 @@ def look_at_state_table(tables: RefreshTables, facts: StateTableFacts, record: R
         return replace(facts, is_empty=True)
     target, source = found
     try:
-        source.head()  # notices that what is known of the log no longer holds
-        # Before its next refresh, of which a checkpoint may cut its short log there.
+        source.head()  # notices that the cached log is outdated
+        # Before its next refresh, whose checkpoint may shorten the log.
         digest = source.digest(record.frontier[facts.name].version)
     except SourceError:
         digest = None
     try:
         is_empty = target.state().record is None
     except SourceError:
-        is_empty = False  # one that cannot be read is looked at when it is refreshed
+        is_empty = False  # an unreadable one is handled when it is refreshed
     return replace(facts, digest=digest, is_empty=is_empty)
 
 
 def version_of(source: SourceTable, version: int) -> SourceVersion:
-    """Give what a frontier says of a version of a source."""
+    """Return what a frontier says of a version of a source."""
     return SourceVersion(version=version, identity=source.identity(version), digest=source.digest(version))
 
 
 def why_restored(
     name: str, source: SourceTable, old: SourceVersion, new: SourceVersion, facts: StateTableFacts | None = None
 ) -> Reason | None:
-    """Tell that the version of the last refresh is not, or not surely, what it was; None if it is."""
+    """Say why the version of the last refresh may not be what it was; None if it is."""
     if facts is not None:
         now = facts.digest
     elif old.version > source.head():
@@ -121,7 +121,7 @@ def why_restored(
     if old.digest is None or now == old.digest:
         return None
     if now is None:
-        text = f"version {old.version} of source '{name}', where the last refresh stood, is gone from its log"
+        text = f"version {old.version} of source '{name}', which the last refresh used, is gone from its log"
         return Reason(codes.HISTORY_EXPIRED, text, "Refresh more often, or raise delta.logRetentionDuration.")
     text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
     return Reason(codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed")
@@ -133,7 +133,7 @@ def _state_tables(tables: RefreshTables) -> tuple[StateTableFacts, ...]:
 
 
 def _choose_versions(tables: RefreshTables, at: Mapping[str, int] | None) -> dict[str, SourceVersion]:
-    """Give the versions to go to: those asked for, else the newest."""
+    """Return the versions to go to: the requested ones, else the newest."""
     prepared = tables.prepared
     asked = dict(at or {})
     if asked and prepared.obstacles:
@@ -147,7 +147,7 @@ def _choose_versions(tables: RefreshTables, at: Mapping[str, int] | None) -> dic
         head = source.head()
         if version is not None and not 0 <= version <= head:
             text = f"source '{name}' has versions 0 to {head}, not {version}."
-            raise SourceError("NO_SUCH_VERSION", text, hint="Ask for a version that exists.")
+            raise SourceError("NO_SUCH_VERSION", text, hint="Use a version that exists.")
         goal[name] = version_of(source, head if version is None else version)
     if asked:
         text = f"{', '.join(map(repr, asked))} is not a source of '{tables.target.name}'."
@@ -156,7 +156,7 @@ def _choose_versions(tables: RefreshTables, at: Mapping[str, int] | None) -> dic
 
 
 def _is_ahead(tables: RefreshTables, record: RefreshRecord, goal: Mapping[str, SourceVersion]) -> bool:
-    """Tell whether another refresh has brought this state table further than its goal: then the sources are looked at again.
+    """Return whether another refresh has brought this state table further than its goal: then the sources are looked at again.
 
     Else the state table would go back, which takes a recompute, and the other refresh could not commit.
     """
@@ -176,7 +176,7 @@ def _look_at_range(
     versions = _classify(tables, name, old, new, own)
     if versions.broken is None or not is_state_table(name):
         return versions
-    text = f"the state stored with it is not the one that the last refresh left ({versions.broken.text})"
+    text = f"its stored state is not the one that the last refresh left ({versions.broken.text})"
     return replace(versions, broken=Reason(codes.STATE_MISSING, text))
 
 
@@ -185,7 +185,7 @@ def _classify(
 ) -> VersionRange:
     source = tables.sources[name]
     if old.identity != new.identity:
-        text = f"source '{name}' was dropped and made anew since version {old.version}"
+        text = f"source '{name}' was dropped and created again since version {old.version}"
         return VersionRange(old.version, new.version, broken=Reason(codes.SOURCE_REPLACED, text))
     restored = why_restored(name, source, old, new, own)
     if restored is not None:

@@ -28,7 +28,7 @@ class Prepared:
     Attributes:
         program: The compiled plan.
         sources: The tables read, by the names the frontier uses.
-        obstacles: Why the query cannot be maintained by its changes; empty if it can.
+        obstacles: Why the query cannot be maintained incrementally; empty if it can.
         is_time_dependent: True if the result may change though no source does.
         names: The result's column names, as the query gives them.
         fingerprint: Of the query and the views it reads; another one means another result.
@@ -58,7 +58,7 @@ class Prepared:
         return columns_read(self.program.whole)
 
     def of_state_table(self, program: Program, sources: Mapping[str, SourceTable]) -> Prepared:
-        """Give one of its state tables, made ready by itself."""
+        """Return one of its state tables, made ready by itself."""
         read = {name: sources[name] for name in program.used}
         names = tuple(c.name for c in program.plan.columns)
         return replace(self, program=program, sources=read, names=names)

@@ -1,4 +1,4 @@
-"""The record that each commit of a stream table or state table carries: written before the commit, read by the next refresh."""
+"""The record in each commit of a stream table or state table: written before the commit, read by the next refresh."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_record(
     frontier: Mapping[str, SourceVersion],
     prepared: Prepared,
 ) -> RefreshRecord:
-    """Write down what a commit is about to say of itself; its costs are known when it is made."""
+    """Prepare the record of a commit; its costs are known when the commit is made."""
     return RefreshRecord(
         refresh_id=uuid.uuid4().hex,
         mode=mode,
@@ -39,7 +39,7 @@ def new_record(
 
 
 def known_costs(state: TargetState) -> Costs:
-    """Give what the newest record tells of costs; nothing if it cannot be read, for costs are advice."""
+    """Return what the newest record tells of costs; nothing if it cannot be read, for costs are advice."""
     try:
         return RefreshRecord.model_validate_json(state.record).costs if state.record is not None else Costs()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is asked of a refresh."""
+"""The arguments of a refresh."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a refresh.
+    """The arguments of a refresh.
 
     Attributes:
         full: Recompute all rows, and the state of every state table.

@@ -1,4 +1,4 @@
-"""Runs a refresh: looks, decides, and executes the steps; a step that brings new facts makes it decide again."""
+"""Runs a refresh: looks, decides, and executes the steps; after a step that learns new facts it decides again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a refresh did, and what is known of costs after it."""
+    """What a refresh did, and the costs known after it."""
 
     report: RefreshReport
     costs: Costs
@@ -62,10 +62,10 @@ class Refresh:
     watch: Stopwatch = field(default_factory=Stopwatch)
 
     def run(self) -> Outcome:
-        """Bring the table to the sources' newest versions, or to those asked for.
+        """Bring the table to the sources' newest versions, or to the requested ones.
 
         Raises:
-            SourceError: In mode ``differential``, a source's history is gone or altered; or a version asked for does not exist.
+            SourceError: In mode ``differential``, a source's history is gone or altered; or a requested version does not exist.
             NotDifferentiableError: In mode ``differential``, the query cannot be maintained.
             ConflictError: Another refresh came first.
             StateTooBigError: A state table is not worth keeping.
@@ -77,7 +77,7 @@ class Refresh:
         except (ConflictError, StateTooBigError):
             raise
         except Exception as error:
-            # Files of the state that an overtaken refresh computes from are deleted, and its versions are the past.
+            # The state files that an overtaken refresh reads are deleted, and its versions are outdated.
             if self._is_overtaken(began):
                 raise conflict(self.tables.target.name) from error
             raise
@@ -89,7 +89,7 @@ class Refresh:
             if self.request.before_step is not None:
                 self.request.before_step(steps[0])
             learnt = self._perform(steps[0], now)
-            # A step that brings no new fact leaves the decision as it is.
+            # A step that learns nothing new leaves the decision as it is.
             now, steps = (now, steps[1:]) if learnt is None else (learnt, decide(learnt))
         if now.report is None:
             message = "a refresh ends with a report or an error"
@@ -97,7 +97,7 @@ class Refresh:
         return Outcome(now.report, now.costs)
 
     def _perform(self, step: Step, now: Situation) -> Situation | None:
-        """Execute a step; give what is known after it, None if nothing new is."""
+        """Execute a step; return the situation after it, None if nothing new is known."""
         match step:
             case Fail(error, cause):
                 if cause is None:
@@ -126,16 +126,16 @@ class Refresh:
         return Writer(self.jvm, self.tables, self.watch)
 
     def _is_overtaken(self, began: TargetState) -> bool:
-        """Tell whether another refresh of the table has committed since this one began."""
+        """Return whether another refresh of the table has committed since this one began."""
         try:
             return self.tables.target.state().record_version != began.record_version
         except Exception:
-            return False  # what is wrong with the table was said already
+            return False  # the error about the table was raised already
 
     # -- state tables
 
     def _catch_up(self, step: CatchUp, now: Situation) -> Situation:
-        """Fill a state table at the frontier of the last refresh; it goes on from there."""
+        """Fill a state table at the frontier of the last refresh, and continue from there."""
         frontier = {} if now.record is None else now.record.frontier
         with self.watch.step(CATCH_UP):
             report = self._run_state_table(step, now, Request(full=True, goal=frontier), Stopwatch())
@@ -161,7 +161,7 @@ class Refresh:
         if report.mode == "full":
             reason = LOST_STATE if is_lost(now, facts) else report.reason
             if step.damage is not None:
-                text = f"the state stored with it was damaged and built anew: {step.damage}"
+                text = f"its stored state was damaged and was rebuilt: {step.damage}"
                 reason = Reason(codes.STATE_MISSING, text)
             now = now.with_state_table(replace(facts, rebuilt=reason, damage=None, cause=None))
         if any(isinstance(left, ApplyChange | AdvanceFrontier) for left in decide(now)) and name in now.used:
@@ -172,7 +172,7 @@ class Refresh:
     def _run_state_table(
         self, step: CatchUp | RefreshStateTable, now: Situation, request: Request, watch: Stopwatch
     ) -> RefreshReport | Situation:
-        """Refresh a state table; give its report, or the situation with the damage that was found."""
+        """Refresh a state table; return its report, or the situation with the damage that was found."""
         name = step.state_table
         program, goal = self.tables.program_of(name), request.goal or {}
         like = partial(self._frame, program, goal)
@@ -197,21 +197,21 @@ class Refresh:
     def _find_damage(
         self, now: Situation, name: str, like: Callable[[], DataFrame], error: Exception, *, full: bool
     ) -> str | None:
-        """Tell what is wrong with a state table whose refresh failed, None if it is not to blame."""
+        """Say what is wrong with a state table whose refresh failed, None if it is not to blame."""
         if isinstance(error, StateError) and error.code == UNREADABLE_RECORD:
             return error.message
         if self._is_overtaken(now.state):
             return None
         damage = self.tables.find_damage(name, like)
-        # What is to be computed anew in any case is computed with nothing of the old one.
+        # A recompute must not use anything of the old state table.
         return str(error) if damage is None and full else damage
 
     def _frame(self, program: Program, at: Mapping[str, SourceVersion]) -> DataFrame:
-        """Give the rows of a state table at a frontier, not yet run."""
+        """Return the rows of a state table at a frontier, not yet run."""
         inputs = Inputs(self.tables.sources, at, at, self.tables.target)
         return evaluate_by_spark(self.jvm, inputs, self.tables.options).frame(program.plan)
 
     def _version(self, name: str, report: RefreshReport) -> SourceVersion:
         source = self.tables.sources[name]
-        source.head()  # notices that another refresh made the state table anew
+        source.head()  # notices if another refresh recreated the state table
         return version_of(source, report.version)

@@ -1,4 +1,4 @@
-"""The steps of a refresh as data: ``decide`` gives them, ``run`` executes them, ``explain`` prints them, tests assert them."""
+"""The steps of a refresh as data: ``decide`` returns them, ``run`` executes them, ``explain`` prints them, tests check them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CatchUp:
     """Fill a state table at the frontier of the last refresh, which went without it.
 
     Attributes:
-        damage: What was found to be wrong with it; it is made anew then.
+        damage: What is wrong with it; it is then rebuilt.
     """
 
     state_table: str
@@ -33,8 +33,8 @@ class RefreshStateTable:
 
     Attributes:
         full: True to recompute it in any case.
-        may_go_back: False if it is a conflict that another refresh has brought it further than the new frontier.
-        damage: What was found to be wrong with it; it is made anew then.
+        may_go_back: False if it is a conflict when another refresh has moved it beyond the new frontier.
+        damage: What is wrong with it; it is then rebuilt.
     """
 
     state_table: str
@@ -45,7 +45,7 @@ class RefreshStateTable:
 
 @dataclass(frozen=True, slots=True)
 class ApplyChange:
-    """Compute the change of the table from those of its sources and state tables, and commit it."""
+    """Compute the change of the table from the changes of its sources and state tables, and commit it."""
 
     changed: tuple[str, ...]
 
@@ -70,7 +70,7 @@ class Recompute:
 
 @dataclass(frozen=True, slots=True)
 class CleanState:
-    """Delete what only versions of a state table before this one need."""
+    """Delete the files that only older versions of a state table need."""
 
     state_table: str
     version: int
@@ -97,9 +97,9 @@ def describe(step: Step) -> str:
         case NoData():
             return "nothing is new: the sources are where the last refresh left them"
         case CatchUp(name, damage):
-            return f"fill state table {name} at the last frontier" + _anew(damage)
+            return f"fill state table {name} at the last frontier" + _rebuilt(damage)
         case RefreshStateTable(name, full, _, damage):
-            return f"{'recompute' if full or damage else 'refresh'} state table {name}" + _anew(damage)
+            return f"{'recompute' if full or damage else 'refresh'} state table {name}" + _rebuilt(damage)
         case ApplyChange(changed):
             return f"compute the change from those of {', '.join(changed)}, and commit it"
         case AdvanceFrontier():
@@ -114,5 +114,5 @@ def describe(step: Step) -> str:
             assert_never(step)
 
 
-def _anew(damage: str | None) -> str:
-    return "" if damage is None else f", made anew: {damage}"
+def _rebuilt(damage: str | None) -> str:
+    return "" if damage is None else f", rebuilt: {damage}"

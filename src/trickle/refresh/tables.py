@@ -38,11 +38,11 @@ class RefreshTables:
         return {**self.prepared.sources, **{name: source for name, (_, source) in self._opened.items()}}
 
     def program_of(self, state_table: str) -> Program:
-        """Give the program of a state table."""
+        """Return the program of a state table."""
         return next(p for p in self.prepared.state_tables if p.state_table and p.state_table.name == state_table)
 
     def find_state_table(self, name: str) -> tuple[TargetTable, SourceTable] | None:
-        """Give a state table to write and to read, None if there is none."""
+        """Return a state table to write and to read, None if there is none."""
         if name not in self._opened:
             found = self._store.get(name)
             if found is None:
@@ -51,7 +51,7 @@ class RefreshTables:
         return self._opened[name]
 
     def open_state_table(self, name: str, like: Callable[[], DataFrame]) -> tuple[TargetTable, SourceTable]:
-        """Give a state table to write and to read; made empty with the columns of ``like()`` if there is none."""
+        """Return a state table to write and to read; made empty with the columns of ``like()`` if there is none."""
         if name not in self._opened:
             self._opened[name] = self._store.open(name, like)
         return self._opened[name]
@@ -70,7 +70,7 @@ class RefreshTables:
         self._store.clean(name, version)
 
     def of_state_table(self, name: str) -> RefreshTables:
-        """Give an opened state table as what is refreshed."""
+        """Return an opened state table as what is refreshed."""
         prepared = self.prepared.of_state_table(self.program_of(name), self.sources)
         return RefreshTables(prepared, self._opened[name][0], self.mode, options=self.options)
 

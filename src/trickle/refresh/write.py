@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("trickle")
 
 CATCH_UP: Final = "catch up"
-"""The time that it took to bring state tables to where the table stands, after a refresh that went without them."""
+"""The time to bring state tables to the table's frontier, after a refresh that went without them."""
 
 _EXPECTED: Final = frozenset({codes.REQUESTED, codes.MODE_FULL, codes.FIRST_REFRESH, codes.COST})
-"""Reasons for a full refresh that nobody needs to be warned of."""
+"""Reasons for a full refresh that need no warning."""
 
 
 class StateTooBigError(Exception):
@@ -54,7 +54,7 @@ class StateTooBigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The writing half of a refresh: each method takes what is known and gives what is known after it."""
+    """The writing half of a refresh: each method takes a situation and returns the one after it."""
 
     jvm: Jvm
     tables: RefreshTables
@@ -87,7 +87,7 @@ class Writer:
         return replace(now, is_change_empty=True) if applied is None else self._commit(now, record, None, applied)
 
     def _evaluate_changes(self, now: Situation, changes: Changes) -> Evaluation:
-        """Give what computes plans over the changes."""
+        """Return what computes plans over the changes."""
         program, sources = self.tables.prepared.program, self.tables.sources
         old = {} if now.record is None else now.record.frontier
         looks_up, declared = "key_lookup" not in program.disable, None
@@ -121,7 +121,7 @@ class Writer:
         return self._commit(now, record, step.reason, applied)
 
     def _all_rows(self, now: Situation) -> Rows:
-        """Give the rows at the goal, perhaps not yet run. A query that is only ever recomputed runs as Spark has it."""
+        """Return the rows at the goal, perhaps not yet run. A query that is only ever recomputed runs as Spark has it."""
         prepared = self.tables.prepared
         if prepared.obstacles:
             return Rows(self.jvm.frame(prepared.analysed))
@@ -131,7 +131,7 @@ class Writer:
         if not now.goal.keys() >= program.used.keys():
             return Rows(evaluation.frame(program.whole))
         if all(map(is_state_table, program.used)) and not {"driver_execution", "key_lookup"} & program.disable:
-            # What stands on small state tables alone needs no Spark job.
+            # A plan over small state tables alone needs no Spark job.
             leaves = replace(evaluation.leaves, looks_up=True)
             rows = replace(evaluation, leaves=leaves, in_driver=True).rows_in_driver(program.plan)
             if rows is not None:
@@ -139,7 +139,7 @@ class Writer:
         frame = evaluation.frame(program.plan)
         if self._max_rows is None:
             return Rows(frame)
-        # Of a state table that is too big no task writes more than what shows it, so that it does not take the room of all.
+        # No task writes more of a state table than shows that it is too big, so that it does not fill the disk.
         return Rows(self.jvm.part_by_part(frame, self._max_rows + 1))
 
     @property
@@ -151,7 +151,7 @@ class Writer:
     # -- costs and reports
 
     def _learn(self, now: Situation, mode: str, reason: Reason | None) -> Costs:
-        """Give what is known of costs with what this refresh took up to now.
+        """Return what is known of costs with what this refresh took up to now.
 
         What a refresh before it had left to do is not its own cost.
         """
@@ -162,7 +162,7 @@ class Writer:
         return now.costs.after_differential(seconds, now.change, self.tables.options)
 
     def _write_record(self, now: Situation, record: RefreshRecord, reason: Reason | None) -> Callable[[], str]:
-        """Give what writes a record at the last moment: the commit tells the next process all that it took but itself."""
+        """Return what writes a record at the last moment: the commit tells the next process all that it took but itself."""
         return lambda: record.model_copy(update={"costs": self._learn(now, record.mode, reason)}).model_dump_json()
 
     def _commit(self, now: Situation, record: RefreshRecord, reason: Reason | None, applied: Applied) -> Situation:
@@ -171,7 +171,7 @@ class Writer:
         report, estimate = now.report, now.estimate
         foreseen = estimate and (estimate.full if record.mode == "full" else estimate.differential)
         if report is not None and foreseen and was_wrong(foreseen, report.seconds):
-            text = "stream table %s: a %s refresh took %.1f s, %.1f s were foreseen; corrected for the next one"
+            text = "stream table %s: a %s refresh took %.1f s, the estimate was %.1f s; corrected for the next one"
             logger.info(text, report.table, report.mode, report.seconds, foreseen)
         return replace(now, costs=self._learn(now, record.mode, reason))
 
