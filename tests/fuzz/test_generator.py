@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from trickle.testing.fuzz import __main__ as command
+from trickle.testing.fuzz import choose as choosing
 from trickle.testing.fuzz.case import Case, Failure, View, draw_case
 from trickle.testing.fuzz.compare import differences
 from trickle.testing.fuzz.queries import Queries
 from trickle.testing.fuzz.report import script
 from trickle.testing.fuzz.shrink import shrink
 from trickle.testing.fuzz.sql import Relation, constructs
-from trickle.testing.fuzz.tables import draw_table
+from trickle.testing.fuzz.tables import Row, Table, draw_table
 
 
 def test_the_same_seed_and_number_give_the_same_case():
@@ -88,6 +91,49 @@ def test_a_failure_is_written_as_a_program():
 def test_a_view_may_be_plain_text():
     assert View("SELECT 1", "default").sql == "SELECT 1"
     assert isinstance(draw_case(1, 1).views[0].query, Relation)
+
+
+class Answers:
+    """Plain Spark whose answers are known: by a query, over the first rows and over later ones."""
+
+    def __init__(self, answers: dict[str, tuple[list[Row], list[Row]]], tables: int) -> None:
+        self.answers = answers
+        self.tables = tables
+        self.shown = 0
+
+    def show(self, table: Table, rows: Iterable[Row]) -> None:
+        assert all(len(row) == len(table.columns) for row in rows)
+        self.shown += 1
+
+    def rows(self, sql: str) -> list[Row]:
+        return self.answers[sql][self.shown > self.tables]
+
+
+def test_views_are_chosen_that_have_rows_and_change(monkeypatch):
+    monkeypatch.setattr(choosing, "ANYWAY", 0.0)
+    answers = {
+        "empty": ([], [(1,)]),
+        "changes": ([(1,)], [(2,)]),
+        "stays": ([(1,)], [(1,)]),
+        "too long": ([(n,) for n in range(choosing.RESULT_ROWS + 1)], []),
+        "grows": ([(1,)], [(1,), (1,)]),
+        "late": ([(1,)], []),
+    }
+    case = replace(draw_case(7, 1), views=tuple(View(sql, "default") for sql in answers))
+
+    def chosen(count: int) -> list[str]:
+        return [view.sql for view in choosing.choose(Answers(answers, len(case.tables)), case, count).views]
+
+    assert chosen(2) == ["changes", "grows"]
+    assert chosen(9) == ["changes", "grows", "late"]
+    monkeypatch.setattr(choosing, "ANYWAY", 1.0)
+    assert chosen(3) == ["empty", "changes", "stays"]
+
+
+def test_rounds_are_fewer_where_spark_does_most():
+    lengths = {regime: len(draw_case(7, 3, regime=regime).rounds) for regime in ("default", "big changes")}
+    assert lengths["big changes"] <= lengths["default"]
+    assert len(draw_case(7, 3, regime="default without driver_execution").rounds) == lengths["big changes"]
 
 
 @pytest.mark.parametrize(
