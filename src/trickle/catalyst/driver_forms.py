@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit
 from trickle.algebra.types import decimal_digits
 from trickle.catalyst.jvm import items
+from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trickle.catalyst.jvm import Jvm
 
-_INTEGER_DIGITS: Final[Mapping[str, int]] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_COMPARED: Final = {*_INTEGER_DIGITS, "string", "date"}
 _LOGIC: Final[Mapping[str, str]] = {"And": "and", "Or": "or", "Not": "!"}
 _COMPARISONS: Final[Mapping[str, str]] = {
     "EqualTo": "=",
@@ -52,11 +51,6 @@ def driver_form(jvm: Jvm, expr: Any) -> Expr | None:
         return _condition(jvm, expr) if is_condition else _number(jvm, expr)
     except (_NotSimpleError, OverflowError):  # a date after the year 9999, for one
         return None
-
-
-def is_compared(type_: str) -> bool:
-    """Tell whether values of a type are equal, and ordered, outside of Spark as they are within."""
-    return type_ in _COMPARED or type_.startswith("decimal(")
 
 
 def _type(expr: Any) -> str:
@@ -165,7 +159,7 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     if name == "Sum" and str(function.evalContext().evalMode().toString()) != "TRY":
         return Cast(Call("sum", (value,), where=where), type_)
     if name == "Average" and str(function.evalMode().toString()) != "TRY":
-        if _type(children[0]) in _INTEGER_DIGITS:
+        if facts_of(_type(children[0])).is_whole:
             return Call("avg", (value,), where=where)
         total, count = Call("sum", (value,), where=where), Call("count", (value,), where=where)
         return Cast(Call("/", (total, Cast(count, Column(0, "", "decimal(20,0)")))), type_)
@@ -182,7 +176,7 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
     type_ = Column(0, "", _type(expr))
-    if not (type_.type == "boolean" or type_.type in _INTEGER_DIGITS or type_.type.startswith("decimal(")):
+    if type_.type != "boolean" and not facts_of(type_.type).is_summed:
         raise _NotSimpleError
     form = _condition if type_.type == "boolean" else _number
     otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else form(jvm, parts[-1])
@@ -198,8 +192,8 @@ def _is_from(expr: Expr, least: int) -> bool:
 def _digits(expr: Any) -> tuple[int, int]:
     """Give precision and scale of a number."""
     type_ = _type(expr)
-    if type_ in _INTEGER_DIGITS:
-        return _INTEGER_DIGITS[type_], 0
+    if facts_of(type_).is_whole:
+        return facts_of(type_).digits, 0
     digits = decimal_digits(type_)
     if digits is None:
         raise _NotSimpleError
@@ -226,7 +220,7 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
     """Give a value that can be compared."""
-    if not is_compared(_type(expr)):
+    if not facts_of(_type(expr)).is_compared:
         raise _NotSimpleError
     match jvm.name(expr):
         case "Literal":
@@ -251,7 +245,7 @@ def _literal(jvm: Jvm, expr: Any) -> Lit:
 def _constant(value: Any, type_: str) -> Lit:
     if value is None:
         raise _NotSimpleError
-    if type_ in _INTEGER_DIGITS:
+    if facts_of(type_).is_whole:
         return Lit(int(value), Column(0, "", type_))
     if type_ == "string":
         return Lit(str(value.toString()))

@@ -6,10 +6,10 @@ computed so cannot be computed twice alike; it can only be remembered.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.catalyst.jvm import items
+from trickle.model.types import mentions_floating
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,6 @@ _ORDER_FREE: Final = frozenset(
 _BY_CHANCE: Final = frozenset({"ApproximatePercentile", "HistogramNumeric"})
 """Functions whose result depends on the order of rows of any type."""
 
-_FLOATING: Final = re.compile(r"double|float")
-
 
 def is_inexact(jvm: Jvm, exprs: Iterable[Any]) -> bool:
     """Tell whether one of some expressions has such a function."""
@@ -44,4 +42,4 @@ def _has_inexact(jvm: Jvm, expr: Any) -> bool:
     if name in _ORDER_FREE:
         return False
     types = [function.dataType(), *(c.dataType() for c in items(function.children()))]
-    return name in _BY_CHANCE or any(_FLOATING.search(str(t.catalogString())) for t in types)
+    return name in _BY_CHANCE or any(mentions_floating(str(t.catalogString())) for t in types)

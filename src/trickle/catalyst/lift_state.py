@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.algebra.aggregate_state import AggregateState, Term, TermKind
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
 from trickle.catalyst.jvm import items
+from trickle.model.types import TYPES
 
 if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
 
-_WHOLE: Final = frozenset({"ByteType$", "ShortType$", "IntegerType$", "LongType$"})
+_WHOLE: Final = frozenset(facts.catalyst for facts in TYPES.values() if facts.is_whole)
 _MAX_DIGITS: Final = 38
 _DOUBLE: Final = new_column("double", "double")
 _LONG: Final = new_column("bigint", "bigint")
-_FLOATS: Final = frozenset({"DoubleType$", "FloatType$"})
+_FLOATS: Final = frozenset(facts.catalyst for facts in TYPES.values() if facts.is_floating)
 _LONG_AS_DECIMAL: Final = new_column("long", "decimal(20,0)")
 _LONG_SUM_DIGITS: Final = 30
 """Of a sum of such decimals, to Spark."""

@@ -34,6 +34,7 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild, walk
 from trickle.model.names import STATE_TABLE_MARK, is_state_table
+from trickle.model.types import mentions_floating
 from trickle.rules.state_additive import finish, state_of
 from trickle.rules.state_merged import columns_needed
 
@@ -202,7 +203,7 @@ def _top_aggregate(plan: Plan) -> Plan | None:
 def _is_inexact(plan: Plan) -> bool:
     """Return whether a node combines many rows into values whose last digits may differ when computed again."""
     if isinstance(plan, GroupMap):
-        return any("double" in c.type or "float" in c.type for c in plan.made)
+        return any(mentions_floating(c.type) for c in plan.made)
     return isinstance(plan, Aggregate | Window) and plan.inexact
 
 

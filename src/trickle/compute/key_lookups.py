@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Column
@@ -11,9 +13,6 @@ if TYPE_CHECKING:
     from trickle.compute.driver.plans import DriverExecution
     from trickle.compute.key_propagation import Keys, Wanted
     from trickle.compute.leaves import Leaves
-
-_PLAINLY_EQUAL: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date"})
-"""Types whose values are equal to Spark when they are to Arrow; a collated string is of another type."""
 
 
 @dataclass(slots=True)
@@ -42,7 +41,7 @@ class KeyLookups:
     def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:
         """Find the rows of a scan that have the wanted keys; the scan stays if the driver cannot."""
         options = self.leaves.options
-        known = [c for c in scan.base if c.id in wanted and c.type in _PLAINLY_EQUAL]
+        known = [c for c in scan.base if c.id in wanted and facts_of(c.type).is_looked_up]
         few = {c.name: keys for c in known if (keys := wanted[c.id].distinct(options.lookup_keys)) is not None}
         if not few or self.budget.rows > options.refresh_lookup_rows:
             return scan

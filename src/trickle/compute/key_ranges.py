@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from trickle.algebra.expr import Call, Col, Column, Expr, Lit
 from trickle.algebra.plan import Filter, Plan, Scan
 from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
-
-_WITH_LITERALS: Final = {"bigint": int, "int": int, "string": str}
-
+from trickle.model.types import facts_of
 
 ReadKeys = Callable[[Plan, Column], Keys | None]
 """Gives the values of a column of a leaf, None if the driver does not have them."""
@@ -46,9 +43,9 @@ class _Ranges:
 
 def _within(column: Column, keys: Keys) -> Expr | None:
     """Say that a column is in the range of some keys; None if that cannot be said."""
-    kind = _WITH_LITERALS.get(column.type)
-    bounds = keys.bounds if kind is not None else None
-    if kind is None or bounds is None or not all(isinstance(v, kind) for v in bounds):
+    facts = facts_of(column.type)
+    bounds = keys.bounds if facts.is_ranged else None
+    if bounds is None or not all(isinstance(v, int if facts.is_whole else str) for v in bounds):
         return None
     low, high = (_literal(v, column) for v in bounds)
     return Call("and", (Call(">=", (Col(column), low)), Call("<=", (Col(column), high))))

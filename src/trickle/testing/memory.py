@@ -17,6 +17,7 @@ from trickle.errors import ConflictError, StateError
 from trickle.model.keys import NO_KEYS
 from trickle.model.nearness import distance, is_near
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
+from trickle.model.types import WHOLE_NUMBERS
 from trickle.tables.arrow.local import arrow_table, as_schema, frame_of, local_frame, row_key
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, TargetState, VersionRange, check_count, record_text
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     Row = Sequence[Any]
 
-_INTEGER_BYTES: Final = {"byte": 1, "short": 2, "integer": 4, "long": 8}
+_BYTES: Final = {facts.json: facts.bytes for facts in WHOLE_NUMBERS}
 
 
 def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counter[Any]]:
@@ -318,7 +319,7 @@ class MemoryTarget:
         if isinstance(kind, DecimalType):
             limit: Any = Decimal(10) ** (kind.precision - kind.scale)
         else:
-            limit = 2 ** (8 * _INTEGER_BYTES.get(kind.typeName(), 1024) - 1)
+            limit = 2 ** (8 * _BYTES.get(kind.typeName(), 1024) - 1)
         if not -limit <= value < limit or (value == -limit and isinstance(kind, DecimalType)):
             raise StateError("SUM_OVERFLOW", f"{self.name}: a sum does not fit {kind.simpleString()}.")
 

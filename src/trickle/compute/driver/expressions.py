@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.algebra.types import decimal_digits
-from trickle.catalyst.driver_forms import is_compared
 from trickle.model.options import DEFAULT, Options
+from trickle.model.types import facts_of
+from trickle.tables.arrow.types import ARROW_TYPES
 
 WHOLE_DOUBLES: Final = 2**53
 """Up to here doubles hold every whole number."""
@@ -298,7 +299,7 @@ def _is_compared(expr: Expr) -> bool:
     """Tell whether an operand is known to compare here as in Spark."""
     match expr:
         case Col(column):
-            return is_compared(column.type)
+            return facts_of(column.type).is_compared
         case Lit(value):
             return value is not None
     return False
@@ -403,25 +404,13 @@ def _cast(values: Any, type_: pa.DataType) -> Any:
     return values.cast(type_)
 
 
-_TYPES: Final[Mapping[str, pa.DataType]] = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "string": pa.large_string(),
-    "date": pa.date32(),
-    "boolean": pa.bool_(),
-    "double": pa.float64(),
-}
-
-
 def _type(name: str) -> pa.DataType:
     digits = decimal_digits(name)
     if digits is not None:
         return pa.decimal128(*digits)
-    if name not in _TYPES:
+    if not facts_of(name).is_computed:
         raise NotHereError
-    return _TYPES[name]
+    return pa.large_string() if name == "string" else ARROW_TYPES[name]
 
 
 _LITERALS: Final[Mapping[type, pa.DataType]] = {int: pa.int64(), str: pa.large_string()}

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new_column
 from trickle.algebra.types import type_of
-from trickle.catalyst.driver_forms import is_compared
 from trickle.compute.driver.expressions import WHOLE_DOUBLES, Expressions, NotHereError, column_name, largest
+from trickle.model.types import facts_of
+from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
 
-_GROUPED: Final = frozenset({"boolean", "timestamp", "timestamp_ntz"})
 _BOUND: Final = 10**38
 """Sums of decimals stay below this."""
 
@@ -54,7 +54,7 @@ def _is_group(plan: Aggregate, key: Expr) -> bool:
     """Tell whether values of a key fall into the same groups here as in Spark."""
     if isinstance(key, Col):
         type_ = type_of(plan.child, key.column)
-        return is_compared(type_) or type_ in _GROUPED
+        return facts_of(type_).is_grouped
     return isinstance(key, Opaque)
 
 
@@ -127,12 +127,11 @@ class _Found:
 
 
 def _is_ordered(type_: pa.DataType) -> bool:
-    tests = (pa.types.is_integer, pa.types.is_date32, pa.types.is_decimal, pa.types.is_large_string, pa.types.is_string)
-    return any(test(type_) for test in tests)
+    return arrow_facts(type_).is_compared
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "sum": lambda type_: pa.types.is_integer(type_) or pa.types.is_decimal(type_),
+    "sum": lambda type_: arrow_facts(type_).is_summed,
     "count": lambda _: True,
     "count distinct": _is_ordered,
     "min": _is_ordered,
@@ -161,7 +160,7 @@ def sort_keys(order: Sequence[Expr], child: Plan, expressions: Expressions) -> S
     keys = SortKeys()
     for expr in order:
         value, down, last = _order(expr, expressions)
-        if not isinstance(value, Col) or not is_compared(type_of(child, value.column)):
+        if not isinstance(value, Col) or not facts_of(type_of(child, value.column)).is_compared:
             raise NotHereError
         name = column_name(value.column)
         if name not in keys.columns:

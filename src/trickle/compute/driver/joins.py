@@ -9,8 +9,8 @@ import polars as pl
 from trickle.algebra.expr import Col
 from trickle.algebra.plan import Join, OuterJoin, SemiJoin
 from trickle.algebra.types import type_of
-from trickle.catalyst.driver_forms import is_compared
 from trickle.compute.driver.expressions import Expressions, NotHereError, column_name, run
+from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def _names(join: Join, side: str) -> Sequence[str]:
     names = []
     for key in join.keys:
         expr = getattr(key, side)
-        if not isinstance(expr, Col) or not is_compared(type_of(getattr(join, side), expr.column)):
+        if not isinstance(expr, Col) or not facts_of(type_of(getattr(join, side), expr.column)).is_compared:
             raise NotHereError
         names.append(column_name(expr.column))
     return names

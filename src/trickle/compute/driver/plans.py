@@ -43,6 +43,7 @@ from trickle.compute.driver.groups import first_rows, group_rows
 from trickle.compute.driver.joins import join_rows
 from trickle.compute.driver.windows import ranked_rows
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Expr, Opaque
@@ -235,18 +236,7 @@ _PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string
 
 def _is_carried(type_: pa.DataType) -> bool:
     """Tell whether values of a type come back from here as they were."""
-    tests = (
-        pa.types.is_integer,
-        pa.types.is_boolean,
-        pa.types.is_floating,
-        pa.types.is_string,
-        pa.types.is_large_string,
-        pa.types.is_binary,
-        pa.types.is_date32,
-        pa.types.is_decimal128,
-        pa.types.is_timestamp,
-    )
-    return any(test(type_) for test in tests)
+    return arrow_facts(type_).is_held
 
 
 def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,9 +9,9 @@ import polars as pl
 
 from trickle.algebra.expr import Call, Col, Opaque
 from trickle.algebra.types import type_of
-from trickle.catalyst.driver_forms import is_compared
 from trickle.compute.driver.expressions import Expressions, NotHereError, column_name
 from trickle.compute.driver.groups import sort_keys
+from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Window
@@ -23,7 +23,7 @@ def ranked_rows(plan: Window, rows: pl.DataFrame, expressions: Expressions) -> p
     """Give the rows with their ranks; equal in the order are rows that are equal in every key of it."""
     partition = []
     for expr in plan.partition:
-        if not isinstance(expr, Col) or not is_compared(type_of(plan.child, expr.column)):
+        if not isinstance(expr, Col) or not facts_of(type_of(plan.child, expr.column)).is_compared:
             raise NotHereError
         partition.append(column_name(expr.column))
     keys = sort_keys(plan.order, plan.child, expressions)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.tables.arrow.rows import near, nearest, row_ids, taken, with_places
+from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ def _nearly(stored: pa.Table, leaving: Numbers, inserts: pa.Table, missing: pa.T
 
     Gives the places of the stored ones, the inserts that are left, and how many rows found a partner.
     """
-    exact = [place for place, kind in enumerate(missing.schema.types) if not pa.types.is_floating(kind)]
+    exact = [place for place, kind in enumerate(missing.schema.types) if not arrow_facts(kind).is_floating]
     if len(exact) == missing.num_columns:
         return np.zeros(0, np.int64), inserts, 0
     left = np.setdiff1d(near(stored.select(exact), missing.select(exact)), leaving)

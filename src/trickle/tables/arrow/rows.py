@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.model.nearness import distance, is_near
+from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[Numbers, int]:
 
 def _normal(column: Any) -> Any:
     """Give floats one zero and one NaN."""
-    if not pa.types.is_floating(column.type):
+    if not arrow_facts(column.type).is_floating:
         return column
     nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
@@ -94,7 +95,7 @@ def nearest(pool: pa.Table, wanted: pa.Table) -> tuple[Numbers, Numbers]:
 
     Gives the places of the pairs in both. Of several that are near the nearest is taken.
     """
-    floating = [place for place, kind in enumerate(wanted.schema.types) if pa.types.is_floating(kind)]
+    floating = [place for place, kind in enumerate(wanted.schema.types) if arrow_facts(kind).is_floating]
     others = [place for place in range(wanted.num_columns) if place not in floating]
     if not floating or not pool.num_rows or not wanted.num_rows:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from trickle.model.types import DECIMAL, TYPES, UNKNOWN, TypeFacts
 
-_SIMPLE: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ARROW_TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
         "boolean": pa.bool_(),
-        "byte": pa.int8(),
-        "short": pa.int16(),
-        "integer": pa.int32(),
-        "long": pa.int64(),
+        "tinyint": pa.int8(),
+        "smallint": pa.int16(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
         "float": pa.float32(),
         "double": pa.float64(),
         "string": pa.string(),
@@ -32,6 +34,9 @@ _SIMPLE: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "timestamp_ntz": pa.timestamp("us"),
     }
 )
+"""The Arrow type that holds a type's values as Spark has them, by its name in Spark."""
+
+_BY_JSON: Final = {TYPES[name].json: type_ for name, type_ in ARROW_TYPES.items()}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _FILE_ID: Final = "delta.columnMapping.id"
 _FILE_NAME: Final = "delta.columnMapping.physicalName"
@@ -48,13 +53,39 @@ def arrow_field(field: Mapping[str, Any]) -> pa.Field | None:
     kind = field["type"]
     if not isinstance(kind, str) or set(field.get("metadata") or ()) - _MEANINGLESS:
         return None
-    found = _SIMPLE.get(kind)
+    found = _BY_JSON.get(kind)
     if found is None:
         match = _DECIMAL.fullmatch(kind)
         if match is None or int(match[2]) < 0:
             return None
         found = pa.decimal128(int(match[1]), int(match[2]))
     return pa.field(field["name"], found, nullable=bool(field["nullable"]))
+
+
+def arrow_facts(type_: pa.DataType) -> TypeFacts:
+    """Give what is known of the Spark type that an Arrow type stands for, in whatever layout it is held."""
+    for test, name in _NAMES:
+        if test(type_):
+            return DECIMAL if name == DECIMAL.name else TYPES[name]
+    return UNKNOWN
+
+
+_NAMES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (pa.types.is_int8, "tinyint"),
+    (pa.types.is_int16, "smallint"),
+    (pa.types.is_int32, "int"),
+    (pa.types.is_integer, "bigint"),  # counts without a sign too
+    (pa.types.is_decimal128, DECIMAL.name),
+    (pa.types.is_string, "string"),
+    (pa.types.is_large_string, "string"),
+    (pa.types.is_date32, "date"),
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_float64, "double"),
+    (pa.types.is_floating, "float"),
+    (lambda type_: pa.types.is_timestamp(type_) and type_.tz is not None, "timestamp"),
+    (pa.types.is_timestamp, "timestamp_ntz"),
+    (pa.types.is_binary, "binary"),
+)
 
 
 def arrow_fields(metadata: Mapping[str, Any]) -> dict[str, pa.Field | None]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
+from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,7 +71,7 @@ class FileList:
 def may_hold(file: FileAction, column: str, values: pa.Array) -> bool:
     """Tell by the statistics in the log whether a file may have one of some whole numbers in a column."""
     low, high = _bounds(file, column)
-    if low is None or high is None or not pa.types.is_integer(values.type):
+    if low is None or high is None or not arrow_facts(values.type).is_bounded:
         return True
     return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
 

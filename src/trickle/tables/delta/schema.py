@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.model.types import WHOLE_NUMBERS
 from trickle.tables.contract import ColumnFact
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def _bare(kind: Any) -> Any:
     return bare
 
 
-_INTEGERS: Final = ("byte", "short", "integer", "long")
-_INTEGER_DIGITS: Final = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_DIGITS: Final = {facts.json: facts.digits for facts in WHOLE_NUMBERS}
 
 
 def widened(before: Any, after: Any) -> Any:
@@ -82,15 +82,15 @@ def widened(before: Any, after: Any) -> Any:
 def _is_wider(before: Any, after: Any) -> bool:
     if not isinstance(before, str) or not isinstance(after, str):
         return False
-    if before in _INTEGERS and after in _INTEGERS:
-        return _INTEGERS.index(before) < _INTEGERS.index(after)
+    if before in _DIGITS and after in _DIGITS:
+        return _DIGITS[before] < _DIGITS[after]
     if after == "double":
-        return before in ("float", *_INTEGERS[:3])
+        return before in ("float", "byte", "short", "integer")
     if (before, after) == ("date", "timestamp_ntz"):
         return True
     if (new := _decimal(after)) is None:
         return False
-    old = (_INTEGER_DIGITS[before], 0) if before in _INTEGERS else _decimal(before)
+    old = (_DIGITS[before], 0) if before in _DIGITS else _decimal(before)
     return old is not None and new[1] >= old[1] and new[0] - new[1] >= old[0] - old[1]
 
 

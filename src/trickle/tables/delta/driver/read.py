@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
 
@@ -204,7 +205,7 @@ def _constant(text: str | None, kind: Any, count: int) -> Any:
     """Give a partition column: the log has its value as text. Instants are written in the writer's zone: not ours."""
     if text is None or text == "":
         return pa.nulls(count, kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_binary(kind) or pa.types.is_floating(kind):
+    if not arrow_facts(kind).is_partitioned:
         raise NeedsSparkError
     return pa.repeat(pa.scalar(text).cast(kind), count)
 
@@ -216,16 +217,10 @@ def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) ->
         total = pc.sum(change[WEIGHT]).as_py() or 0
         return pa.Table.from_arrays([pa.array([total] if total else [], pa.int64())], schema=schema)
     change = change.rename_columns([*names, "w"])
-    if change.num_rows > options.polars_net_rows and all(_is_exact(type_) for type_ in schema.types):
+    if change.num_rows > options.polars_net_rows and all(arrow_facts(type_).is_bitwise for type_ in schema.types):
         rows = pl.DataFrame(pl.from_arrow(change)).lazy().group_by(names).agg(pl.col("w").sum())
         summed = rows.filter(pl.col("w") != 0).collect().to_arrow(compat_level=pl.CompatLevel.oldest())
         return pa.Table.from_arrays(summed.columns, names=schema.names).cast(schema)
     summed = change.group_by(names).aggregate([("w", "sum")])
     summed = summed.filter(pc.not_equal(summed["w_sum"], 0)).select([*names, "w_sum"])
     return pa.Table.from_arrays(summed.columns, schema=schema)
-
-
-def _is_exact(type_: Any) -> bool:
-    """Tell whether values of a type are the same to polars exactly when they are to the bit."""
-    tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32, pa.types.is_decimal128, pa.types.is_string)
-    return any(test(type_) for test in tests)

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.tables.arrow.types import arrow_facts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -78,7 +80,7 @@ def _bounded(rows: pa.Table) -> list[str]:
     Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
     """
     pairs = zip(rows.schema, rows.columns, strict=True)
-    return [f.name for f, c in pairs if not (pa.types.is_floating(f.type) and pc.any(pc.is_nan(c)).as_py())]
+    return [f.name for f, c in pairs if not (arrow_facts(f.type).is_floating and pc.any(pc.is_nan(c)).as_py())]
 
 
 def removal(file: FileAction) -> Action:
@@ -100,7 +102,7 @@ def statistics(rows: pa.Table) -> str:
     """Give a file's statistics as the log has them: counts, and bounds of the integers, which JSON holds exactly."""
     bounds: dict[str, dict[str, int]] = {"min": {}, "max": {}}
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        if not pa.types.is_integer(field.type) or column.null_count == len(column):
+        if not arrow_facts(field.type).is_bounded or column.null_count == len(column):
             continue
         for end, value in pc.min_max(column).as_py().items():
             bounds[end][field.name] = value
