@@ -55,7 +55,7 @@ class Lab:
         self.sources: dict[str, MemorySource] = {}
         self._by_stub: dict[int, MemorySource] = {}
         for name, (schema, rows) in tables.items():
-            source = MemorySource(spark, name, schema, rows, driver_lane="driver_io" not in self.disable)
+            source = MemorySource(spark, name, schema, rows, driver_io="driver_io" not in self.disable)
             # An empty RDD is opaque to the optimiser, which would fold the rows of a local relation into the plan.
             stub = spark.createDataFrame(spark.sparkContext.emptyRDD(), source.schema)
             stub.createOrReplaceTempView(name)

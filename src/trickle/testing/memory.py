@@ -38,14 +38,14 @@ _BYTES: Final = {facts.json: facts.bytes for facts in WHOLE_NUMBERS}
 def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counter[Any]]:
     """Take rows out of a bag, one copy each; also give the keys of which there were too few."""
     wanted = Counter(row_key(row) for row in taken)
-    kept = []
+    remaining = []
     for row in rows:
         key = row_key(row)
         if wanted.get(key, 0) > 0:
             wanted[key] -= 1
         else:
-            kept.append(row)
-    return kept, +wanted
+            remaining.append(row)
+    return remaining, +wanted
 
 
 def _nearest(rows: Sequence[Row], wanted: Row) -> int | None:
@@ -64,11 +64,11 @@ class MemorySource:
         schema: StructType | str,
         rows: Iterable[Row] = (),
         *,
-        driver_lane: bool = True,
+        driver_io: bool = True,
     ) -> None:
         """Start at version 0 with these rows (tuples in the schema's order); without the driver Spark nets changes."""
         self.name = name
-        self._driver_lane = driver_lane
+        self._driver_io = driver_io
         self.spark = spark
         self.schema = as_schema(schema)
         self.declared = NO_KEYS
@@ -87,10 +87,10 @@ class MemorySource:
             StateError: ``STATE_MISMATCH``, a row to delete is not there.
         """
         went, came = list(deletes), list(inserts)
-        kept, absent = _minus(self._versions[-1], went) if went else (self._versions[-1], Counter[Any]())
+        remaining, absent = _minus(self._versions[-1], went) if went else (self._versions[-1], Counter[Any]())
         if absent:
             raise StateError(STATE_MISMATCH, f"{self.name} has no row {next(iter(absent))} to delete.")
-        self._versions.append([*kept, *came])
+        self._versions.append([*remaining, *came])
         self._steps.append((came, went))
         self._schemas.append(schema if schema is not None else self._schemas[-1])
         return self.head()
@@ -140,7 +140,7 @@ class MemorySource:
 
     def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
         """Return the netted change over a version range that is not broken; None without the driver."""
-        if not self._driver_lane:
+        if not self._driver_io:
             return None
         rows, schema = self._signed(versions, columns)
         netted: dict[Any, list[Any]] = {}
@@ -170,7 +170,7 @@ class MemorySource:
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Return the rows at a version that have some keys; None without the driver."""
-        if not self._driver_lane:
+        if not self._driver_io:
             return None
         schema = self._schemas[version]
         wanted = [(schema.names.index(name), set(values.to_pylist())) for name, values in keys.items()]
@@ -215,7 +215,7 @@ class MemoryTarget:
         """Return the rows, in no order."""
         return list(self._rows)
 
-    def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is kept
+    def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is remaining
         """Return the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
@@ -244,19 +244,19 @@ class MemoryTarget:
         went: list[Row] = []
         for *row, weight in self._values(change):
             (came if weight > 0 else went).extend([row] * abs(weight))
-        kept, absent = _minus(self._rows, went) if went else (self._rows, Counter[Any]())
-        gone = len(self._rows) - len(kept)
+        remaining, absent = _minus(self._rows, went) if went else (self._rows, Counter[Any]())
+        gone = len(self._rows) - len(remaining)
         for key in absent.elements():
             missing = next(r for r in went if row_key(r) == key)
             # Stored rows first; what was never stored may take back what the change itself brings.
-            if (place := _nearest(kept, missing)) is not None:
-                kept = [*kept[:place], *kept[place + 1 :]]
+            if (place := _nearest(remaining, missing)) is not None:
+                remaining = [*remaining[:place], *remaining[place + 1 :]]
                 gone += 1
             elif (place := _nearest(came, missing)) is not None:
                 came = [*came[:place], *came[place + 1 :]]
             else:
                 raise StateError(STATE_MISMATCH, f"{self.name} lacks a copy of {key} that is to go.")
-        return self._commit([*kept, *came], gone, len(came), record, expected)
+        return self._commit([*remaining, *came], gone, len(came), record, expected)
 
     def replace_keys(
         self, rows: Given, touched: Given, keys: Sequence[str], record: Record, expected: TargetState
@@ -270,18 +270,18 @@ class MemoryTarget:
         key_of = self._key_of(keys)
         new = {key_of(row): row for row in rows}
         dropped = {row_key(row) for row in touched} if keys else {()}
-        kept: list[Row] = []
+        remaining: list[Row] = []
         deleted = 0
         for row in self._rows:
             key = key_of(row)
             if key in new and row_key(row) == row_key(new[key]):
                 del new[key]
-                kept.append(row)
+                remaining.append(row)
             elif key in new or key in dropped:
                 deleted += 1
             else:
-                kept.append(row)
-        return self._commit([*kept, *new.values()], deleted, len(new), record, expected)
+                remaining.append(row)
+        return self._commit([*remaining, *new.values()], deleted, len(new), record, expected)
 
     def accumulate(
         self, delta: Given, keys: Sequence[str], record: Record, expected: TargetState, count: str

@@ -1,9 +1,9 @@
-"""Columns of Parquet files, decoded once and kept: a file never changes, and look-ups come back to it at each refresh.
+"""The column cache: columns of Parquet files, decoded once. A file never changes, and each refresh looks into it again.
 
-Law    a column is kept once it is asked for again, if there is room for it
+Law    a column is cached once it is asked for again, if there is room for it
        room is made only of columns that were last asked for before this one was: what is asked for in turn, and is too
-       much to be kept, does not drive itself out
-       a kept column is sorted once it was looked into so often that the sort would have paid, as long as half of the room
+       much to be cached, does not drive itself out
+       a cached column is sorted once it was looked into so often that the sort would have paid, as long as half of the room
        is left: other columns save more
 """
 
@@ -42,14 +42,14 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Asked:
-    """When a column that is not kept was last asked for, and how often it was."""
+    """When a column that is not cached was last asked for, and how often it was."""
 
     clock: int
     times: int = 0
 
 
 class ColumnCache:
-    """The columns kept by one process, by the address of their file; several threads may ask."""
+    """The columns cached by one process, by the address of their file; several threads may ask."""
 
     name = "columns"
 
@@ -71,7 +71,7 @@ class ColumnCache:
             return CacheSize(1, len(self._entries), self.bytes, 0, self.max_bytes)
 
     def reserve(self, address: str, sizes: Mapping[str, int]) -> list[str] | None:
-        """Ask for columns of a file, told by name with the bytes each may take.
+        """Ask for columns of a file, by name with the bytes each may take.
 
         Gives those that are to be decoded, for which there is room until ``keep`` is called; None if the columns are not
         worth keeping yet.
@@ -104,7 +104,7 @@ class ColumnCache:
         return found if len(found) == len(sizes) else None
 
     def index(self, address: str, name: str) -> ColumnIndex | None:
-        """Give the index of a kept column; None if it has none, or is better looked at whole for now."""
+        """Give the index of a cached column; None if it has none, or is better looked at whole for now."""
         with self._lock:
             entry = self._entries.get((address, name))
             if entry is None or entry.index is not None:

@@ -25,12 +25,12 @@ class StoredSums:
     Attributes:
         rows: The rows of the touched keys, None if nothing is touched.
         touched: The touched keys.
-        kept: What must be unpersisted in the end.
+        persisted: What must be unpersisted in the end.
     """
 
     rows: DataFrame | None
     touched: DataFrame
-    kept: DataFrame
+    persisted: DataFrame
 
 
 def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], count: str) -> StoredSums:

@@ -61,8 +61,8 @@ class ReadingPlan:
         Deletion vectors are files too. Change files are never in the table.
         """
         dropped = {file.path for commit in commits for file in commit.removes}
-        kept = (*self.added, *self.removed, *(file for pair in self.remasked for file in pair))
-        return _with_vectors((*self.feed, *(file for file in kept if file.path in dropped)))
+        named = (*self.added, *self.removed, *(file for pair in self.remasked for file in pair))
+        return _with_vectors((*self.feed, *(file for file in named if file.path in dropped)))
 
 
 def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
@@ -71,22 +71,22 @@ def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
     A way in which rows only come goes before the others, because what follows is cheaper then; after that, fewest bytes.
     """
     changing = [commit for commit in commits if commit.changes_data]
-    plans = [_net(changing)]
+    plans = [_net_files(changing)]
     if any(commit.feed for commit in changing):
         feed = tuple(file for commit in changing for file in commit.feed)
-        plans.append(_net([commit for commit in changing if not commit.feed], feed))
+        plans.append(_net_files([commit for commit in changing if not commit.feed], feed))
     if len(changing) < len(commits) and not plans[0].is_empty:
-        plans.append(_net(commits))
+        plans.append(_net_files(commits))
     return sorted(plans, key=lambda plan: (not plan.is_append, plan.bytes))
 
 
 def removed_files(commits: Sequence[Commit]) -> set[str]:
     """Name the files of the snapshot before these commits that they took out of the table, compaction included."""
-    net = _net(commits)
-    return _with_vectors((*net.removed, *(before for before, _ in net.remasked)))
+    plan = _net_files(commits)
+    return _with_vectors((*plan.removed, *(before for before, _ in plan.remasked)))
 
 
-def _net(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> ReadingPlan:
+def _net_files(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> ReadingPlan:
     """Sum the signed files of the commits and pair what is left of one path."""
     weights: Counter[tuple[str, str]] = Counter()
     files: dict[tuple[str, str], FileAction] = {}
@@ -159,8 +159,8 @@ def _rows_by_metrics(commit: Commit) -> int | None:
     if not commit.removes and not commit.feed:
         counts = [file.records for file in commit.adds]
         return None if None in counts else sum(rows for rows in counts if rows is not None)
-    told: Mapping[str, Any] = commit.info.get("operationMetrics") or {}
-    metrics = {name.replace("_", "").lower(): value for name, value in told.items()}
+    written: Mapping[str, Any] = commit.info.get("operationMetrics") or {}
+    metrics = {name.replace("_", "").lower(): value for name, value in written.items()}
     wanted = _ROWS_BY_OPERATION.get(commit.operation)
     if wanted is None or any(name not in metrics for name in wanted):
         return None

@@ -1,7 +1,7 @@
 """Finding rows of a Delta table by value, to delete them by address.
 
 A small change is a local relation: then one job joins the table with it, and which addresses go is decided in the
-driver. A big one stays in the cluster: the same decision is a window, and its result is kept for the rewrite.
+driver. A big one stays in the cluster: the same decision is a window, and its result is persisted for the rewrite.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Found:
         hit: How many of them each file holds.
         same: For keys, the numbers (``__id``) of the new rows that are there already; None if there are none.
         same_count: How many those are.
-        kept: What must be unpersisted in the end.
+        persisted: What must be unpersisted in the end.
         met: How many copies of each numbered row (``__id``) were found, for a small change.
     """
 
@@ -59,7 +59,7 @@ class Found:
     hit: dict[str, int]
     same: DataFrame | None = None
     same_count: int = 0
-    kept: tuple[DataFrame, ...] = ()
+    persisted: tuple[DataFrame, ...] = ()
     met: Mapping[int, int] | None = None
 
     @property
@@ -86,7 +86,7 @@ def find_copies(table: DataFrame, gone: DataFrame, width: int, *, local: bool) -
     nth = Window.partitionBy("__id").orderBy("__file", "__row")
     first = matches.withColumn("__nth", fn.row_number().over(nth)).where(fn.col("__nth") <= -fn.col("__w"))
     addresses = first.select("__file", "__row", "__id").persist(CACHE)
-    return Found(addresses, _counted(addresses), kept=(addresses,))
+    return Found(addresses, _counted(addresses), persisted=(addresses,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class DeltaFormat:
     """The Delta tables of a session."""
 
     def __init__(self, spark: SparkSession, options: Options = DEFAULT, columns: ColumnCache | None = None) -> None:
-        """Bind to a session; columns that are looked into again and again are kept in ``columns``."""
+        """Bind to a session; columns that are looked into again and again are cached in ``columns``."""
         self.spark = spark
         self.options = options
         self.columns = columns

@@ -166,8 +166,8 @@ class DeltaHandle:
         masked = self.action("protocol", {"minReaderVersion": 3, "minWriterVersion": 7, **features})
         protocol = snapshot.protocol().merge(self.seq([masked]))
         reader = relation.fileFormat()
-        kept = [getattr(reader, f"copy$default${place}")() for place in range(2, 8)]
-        reader = reader.copy(protocol, *kept)
+        others = [getattr(reader, f"copy$default${place}")() for place in range(2, 8)]
+        reader = reader.copy(protocol, *others)
         schemas = (relation.partitionSchema(), relation.dataSchema())
         relation = relation.copy(relation.location(), *schemas, self._none, reader, relation.options(), self._session)
         return self.frame(self._session.baseRelationToDataFrame(relation))

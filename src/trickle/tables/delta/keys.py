@@ -37,10 +37,10 @@ def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
 def _named(text: str, schema: str) -> TableKeys:
     stored = TableKeys.model_validate_json(text)
     names = {fact.identity: fact.name for fact in column_facts({"schemaString": schema}).values()}
-    kept = [key for key in stored.foreign if all(c in names for c in key.columns)]
+    foreign = [key for key in stored.foreign if all(c in names for c in key.columns)]
     return TableKeys(
         primary=tuple(names[c] for c in stored.primary) if all(c in names for c in stored.primary) else (),
-        foreign=tuple(k.model_copy(update={"columns": tuple(names[c] for c in k.columns)}) for k in kept),
+        foreign=tuple(k.model_copy(update={"columns": tuple(names[c] for c in k.columns)}) for k in foreign),
     )
 
 

@@ -72,11 +72,11 @@ class DeltaLogFiles:
         self._coordinated: bool | None = None
         self._head = -1
         self._head_mark: Mark | None = None
-        kept = options.log_commits_kept
-        self._commits: Cache[int, _Read] = Cache("log commits", kept)
+        limit = options.log_commits_kept
+        self._commits: Cache[int, _Read] = Cache("log commits", limit)
         self._in_force: dict[str, Cache[int, Mapping[str, Any]]] = {
-            "metadata": Cache("table metadata", kept),
-            "protocol": Cache("table protocols", kept),
+            "metadata": Cache("table metadata", limit),
+            "protocol": Cache("table protocols", limit),
         }
         self.generation = 0
 

@@ -57,7 +57,7 @@ class KeyLookup:
     ) -> None:
         """Bind to a table; reads nothing yet.
 
-        Columns looked into again and again are kept in ``columns``. With ``change_of`` those of one version serve later
+        Columns looked into again and again are cached in ``columns``. With ``change_of`` those of one version serve later
         ones too.
         """
         self._table = table

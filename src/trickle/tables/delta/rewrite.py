@@ -65,11 +65,11 @@ def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, o
     marked = held.join(leaving, ["__file", "__row"], "left")
     places = [f"t{at}" for at in range(len(table.names))]
     if table.transaction.has_feed:
-        told = (*table.names, "_change_type")
-        rows = marked.select(*places, fn.when(fn.col("__leaves"), fn.lit("delete"))).toDF(*told)
+        feed_columns = (*table.names, "_change_type")
+        rows = marked.select(*places, fn.when(fn.col("__leaves"), fn.lit("delete"))).toDF(*feed_columns)
         if inserted:
             kinds = fn.explode(fn.array(fn.lit(None).cast("string"), fn.lit("insert")))
-            rows = rows.union(inserts.select("*", kinds).toDF(*told))
+            rows = rows.union(inserts.select("*", kinds).toDF(*feed_columns))
     else:
         rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
         if inserted:

@@ -1,4 +1,4 @@
-"""Rows of a version found in an older one, whose columns are kept, and carried on by the change between the two.
+"""Rows of a version found in an older one, whose columns are cached, and rolled forward by the change between the two.
 
 Law    rows(v, keys) = rows(b, keys) + change(b, v) with these keys
 Cost   rows of the change. Commits that rewrite files, most of whose rows are those of before, cost no new decoding

@@ -172,7 +172,7 @@ class DeltaSource:
             return None
 
     def _cheap_change(self, since: int, upto: int, columns: Sequence[str], most: int) -> pa.Table | None:
-        """Give a change that is told by change files and files that came.
+        """Give a change that stands in change files and files that came.
 
         None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
         """

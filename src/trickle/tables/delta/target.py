@@ -203,7 +203,7 @@ class DeltaTarget:
                 return self._only_add(work, inserts, came)
             table = Addressed(transaction, names)
             found = find_copies(table.frame, signed.where("__w < 0"), len(names), local=local)
-            work.undo.extend(found.kept)
+            work.undo.extend(found.persisted)
             if found.count != went:
                 kinds = [field.dataType for field in change.schema.fields[:-1]]
                 near = find_near(table.frame, signed, found, kinds)
@@ -239,7 +239,7 @@ class DeltaTarget:
             others = [place for place in range(len(names)) if place not in places]
             same = fn.lit(False) if some_incomparable(rows, others) else all_equal(len(names), others)
             found = find_rows_with_keys(table.frame, wanted, len(names), places, same, local=local)
-            work.undo.extend(found.kept)
+            work.undo.extend(found.persisted)
             work.step("find")
             if found.same is not None:
                 new = new.join(found.same, "__id", "left_anti")
@@ -263,7 +263,7 @@ class DeltaTarget:
                 return self.touch(record, expected)
             return self.replace_keys(sums.rows, sums.touched, keys, record, expected)
         finally:
-            sums.kept.unpersist()
+            sums.persisted.unpersist()
 
     def _only_add(self, work: _Work, inserts: DataFrame, count: int) -> Applied:
         written = (
@@ -304,12 +304,12 @@ class _Work:
             self.transaction.abandon()
 
     def held(self, frame: DataFrame, given: DataFrame) -> tuple[DataFrame, bool]:
-        """Keep rows that are used several times; a change given as a local relation is kept as it is."""
+        """Persist rows that are used several times; a change given as a local relation stays as it is."""
         if is_local(given):
             return frame, True
-        kept = frame.persist(CACHE)
-        self.undo.append(kept)
-        return kept, False
+        persisted = frame.persist(CACHE)
+        self.undo.append(persisted)
+        return persisted, False
 
     def step(self, name: str) -> None:
         now = perf_counter()

@@ -57,7 +57,7 @@ class Storage(Protocol):
         ...
 
     def get_ranges(self, address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read parts of a file, each told by its first byte and its length."""
+        """Read parts of a file, each given by its first byte and its length."""
         ...
 
     def missing(self, addresses: Iterable[str]) -> list[str]:

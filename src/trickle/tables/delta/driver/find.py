@@ -50,7 +50,7 @@ class Finder:
     def __init__(
         self, columns: ColumnCache | None = None, options: Options = DEFAULT, storage: Storage | None = None
     ) -> None:
-        """Know no file yet; columns that are looked into again and again are kept in ``columns``."""
+        """Know no file yet; columns that are looked into again and again are cached in ``columns``."""
         self._columns = columns
         self._options = options
         self._storage = STORAGES[""] if storage is None else storage
@@ -181,11 +181,11 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
 
 
 def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) -> int:
-    """Give the bytes that a value of a column may take when it is kept."""
+    """Give the bytes that a value of a column may take when it is cached."""
     facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
     if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
         found = width(facts.min, facts.max, max(column.scale, 0))
         if found is not None:
             return found
-    # Texts that repeat are stored as places in a list, and kept so too.
+    # Texts that repeat are stored as places in a list, and cached so too.
     return _PLACE if stored < _PLACE else stored + _WIDEST

@@ -73,7 +73,7 @@ class Transaction:
         self.folder = self.log.folder
         self.writer = FileWriter(self.folder)
         self._fresh: dict[str, pa.Table] = {}
-        self._keeps = False
+        self._remembers = False
 
     # -- reading
 
@@ -108,7 +108,7 @@ class Transaction:
             raise NeedsSparkError
         if sum(count for count in counts if count is not None) > self.options.commit_rows:
             raise NeedsSparkError
-        self._keeps = True  # a table that is only appended to needs no rows kept
+        self._remembers = True  # of a table that is only appended to, no rows are needed again
         before, now = self.known.of_files, dict[str, pa.Table]()
         for file in files:
             rows = before.get(file.path)
@@ -187,7 +187,7 @@ class Transaction:
             "numDeletedRows": deleted,
         }
         version = self.log.commit(actions, mode, self.record, metrics)
-        if self._keeps:
+        if self._remembers:
             self.known.of_files = {**self.known.of_files, **self._fresh}
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
