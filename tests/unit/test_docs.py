@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WALKS = [
     ROOT / "CONTRIBUTING.md",
-    *(ROOT / "docs" / "how-to" / f"add-a-{what}.md" for what in ("table-format",)),
+    *(ROOT / "docs" / "how-to" / f"add-a-{what}.md" for what in ("storage", "table-format")),
 ]
 
 _CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

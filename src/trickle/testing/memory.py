@@ -215,7 +215,7 @@ class MemoryTarget:
         """Return the rows, in no order."""
         return list(self._rows)
 
-    def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is remaining
+    def frame(self, version: int | None = None) -> DataFrame:  # noqa: ARG002 - only the newest is there
         """Return the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
