@@ -90,7 +90,10 @@ class Finder:
                 else:
                     found.append(self._matching(file, held, names, wanted))
             if left:
-                read = self._scan(left, wanted).select(names).head(self._options.lookup_rows + 1).collect()
+                places: Any = [self._storage.readable(file) for file in left]
+                scan = pl.scan_parquet(places, glob=False, extra_columns="ignore", hive_partitioning=False)
+                scan = scan.filter(*(pl.col(name).is_in(values.implode()) for name, values in wanted.items()))
+                read = scan.select(names).head(self._options.lookup_rows + 1).collect()
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in (*found, read) if rows is not None) > self._options.lookup_rows:
@@ -114,11 +117,6 @@ class Finder:
             if not keys.keys() <= known.sizes.keys():
                 raise NeedsSparkError
         return facts
-
-    def _scan(self, files: Sequence[str], wanted: Mapping[str, pl.Series]) -> pl.LazyFrame:
-        places: Any = [self._storage.readable(file) for file in files]
-        scan = pl.scan_parquet(places, glob=False, extra_columns="ignore", hive_partitioning=False)
-        return scan.filter(*(pl.col(name).is_in(values.implode()) for name, values in wanted.items()))
 
     def _matching(
         self, file: str, held: Mapping[str, Encoded], names: Sequence[str], wanted: Mapping[str, pl.Series]
