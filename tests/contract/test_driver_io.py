@@ -292,13 +292,13 @@ def test_many_small_files_become_one(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(0,)])
     for number in range(1, 10):
         target.append(local_frame(spark, [(number,)], "id bigint"), "more", target.state())
-    assert len(target.files.at(target.log.head()) or ()) == 10
+    assert len(target.table.files(target.log.head()) or ()) == 10
 
     change = local_frame(spark, [(3, -1)], f"id bigint, {WEIGHT} bigint")
     applied = target.apply_bag(change, "less", target.state())
 
     assert "driver" in applied.steps
-    (file,) = target.files.at(applied.version) or ()
+    (file,) = target.table.files(applied.version) or ()
     assert json.loads(file.body["stats"])["numRecords"] == 9
     none = spark._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap({})
     assert target.handle.update().validateChecksum(none)  # what we say of the version is what Delta computes

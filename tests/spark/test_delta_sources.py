@@ -246,7 +246,7 @@ def test_a_table_dropped_and_made_again_is_another(tables: Tables, spark: SparkS
     assert _bag(source.snapshot(2).select("id")) == {(9,): 1, (10,): 1}
 
 
-def test_a_snapshot_is_one_plain_relation_and_is_kept(tables: Tables) -> None:
+def test_a_snapshot_is_one_plain_relation_and_is_cached(tables: Tables) -> None:
     source = tables.make("orders", "INSERT INTO {t} VALUES (1, 1, 'a')", "INSERT INTO {t} VALUES (2, 2, 'b')")
 
     frame = source.snapshot(1)
@@ -258,14 +258,14 @@ def test_a_snapshot_is_one_plain_relation_and_is_kept(tables: Tables) -> None:
     assert source.snapshot(2).count() == 2
 
 
-def test_a_look_up_carries_rows_over_files_that_were_rewritten(tables: Tables, spark: SparkSession) -> None:
+def test_a_look_up_rolls_rows_forward_over_files_that_were_rewritten(tables: Tables, spark: SparkSession) -> None:
     feed = ", 'delta.enableChangeDataFeed' = 'true'"
     made = tables.make("orders", "INSERT INTO {t} SELECT id, id % 7, 'a' FROM range(1000)", properties=feed)
     source = DeltaSource(spark, "orders", made.path, columns=ColumnCache(), options=Options(whole_rows=0))
     first, keys = source.head(), {"id": pa.array([5, 6, 2000])}
     before = source.find(first, ["s", "id"], keys)
     changed = tables.run(source, "UPDATE {t} SET s = 'b' WHERE id = 5", "DELETE FROM {t} WHERE id = 6")
-    rewritten = {file.path for file in source._plain._at(changed)} - {file.path for file in source._plain._at(first)}
+    rewritten = {file.path for file in source.table.files(changed)} - {file.path for file in source.table.files(first)}
     second = tables.run(source, "INSERT INTO {t} VALUES (2000, 1, 'c')")
     hidden = {Path(source.path) / path: tables.folder / path for path in rewritten}
 
@@ -283,7 +283,7 @@ def test_a_look_up_carries_rows_over_files_that_were_rewritten(tables: Tables, s
     assert sorted(after[second].to_pydict()["s"]) == ["b", "c"]
     # Too much has changed by then: from here on the newer files are looked into.
     assert sorted(source.find(third, ["s"], {"id": pa.array([5, 900])}).to_pydict()["s"]) == ["a!", "b"]
-    assert source._plain._base.version == third
+    assert source._lookup._base.version == third
 
 
 def test_files_and_names_with_odd_signs_are_read(tables: Tables, spark: SparkSession) -> None:
@@ -334,7 +334,7 @@ def test_a_failed_creation_leaves_nothing(spark: SparkSession, warehouse_folder:
         assert taken.value.code == "NAME_TAKEN"
 
 
-def test_spans_cost_no_job_and_no_data(tables: Tables, spark: SparkSession) -> None:
+def test_version_ranges_cost_no_job_and_no_data(tables: Tables, spark: SparkSession) -> None:
     source = tables.make("orders", "INSERT INTO {t} VALUES (1, 1, 'a')")
     source.classify(1, 1, COLUMNS)
     tracker = spark.sparkContext.statusTracker()
