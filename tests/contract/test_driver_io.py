@@ -20,6 +20,7 @@ from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.commit import Transaction
 from trickle.tables.delta.create import create_target, open_target
 from trickle.tables.delta.source import DeltaSource
+from trickle.tables.delta.table import forget_table
 
 from .conftest import bag, net, net_arrow
 
@@ -71,6 +72,12 @@ def local_folder(target: DeltaTarget) -> Path:
     return Path(target.table.folder.address)
 
 
+def reopened(spark: SparkSession, target: DeltaTarget) -> DeltaTarget:
+    """The same table as another process sees it: nothing is known of it."""
+    forget_table(spark, target.path)
+    return open_target(spark, target.name)
+
+
 def by_delta_rs(target: DeltaTarget) -> Counter[Any]:
     table = DeltaTable(str(local_folder(target))).to_pyarrow_table()
     return Counter(plain(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -95,7 +102,7 @@ def test_every_plain_type_is_found_and_written_exactly(made: Any, spark: SparkSe
     assert by_spark(spark, target) == expected
     assert by_delta_rs(target) == expected
     assert spark.table(target.name).schema == schema
-    fresh = open_target(spark, target.name)  # nothing kept: the rows are read from the files
+    fresh = reopened(spark, target)  # nothing kept: the rows are read from the files
     again = [(*NAN, -2), (*ONE, 1)]
     applied = fresh.apply_bag(local_frame(spark, again, f"{ALL}, {WEIGHT} bigint"), "again", fresh.state())
     assert "driver" in applied.steps
@@ -149,7 +156,7 @@ def test_columns_that_files_call_otherwise_are_read_and_written(made: Any, spark
         (2, None, "delete"): 1,
         (3, Decimal("7.50"), "insert"): 2,
     }
-    fresh = open_target(spark, target.name)
+    fresh = reopened(spark, target)
     whole = fresh.small_rows()
     assert whole is not None
     assert whole.column_names == ["k", "sum(x)", "a b"]
@@ -268,7 +275,7 @@ def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSe
     numbers = [target.log.commit(version).transactions["trickle"] for version in by_driver]
     assert numbers == list(range(numbers[0], numbers[0] + 8))
     assert bag(target.frame())[(7,)] == 1
-    assert open_target(spark, target.name).state().record == "7"
+    assert reopened(spark, target).state().record == "7"
 
 
 def test_a_log_without_its_beginning_is_learned_from_spark_once(made: Any, spark: SparkSession) -> None:
@@ -276,7 +283,7 @@ def test_a_log_without_its_beginning_is_learned_from_spark_once(made: Any, spark
     target.touch("checkpoint", target.state())
     folder = local_folder(target)
     (folder / "_delta_log" / f"{0:020d}.json").unlink()
-    fresh = open_target(spark, target.name)
+    fresh = reopened(spark, target)
     by_driver = []
     for gone in (1, 2):
         change = local_frame(spark, [(gone, -1)], f"id bigint, {WEIGHT} bigint")
