@@ -15,6 +15,7 @@ from trickle.refresh import run
 from trickle.refresh.run import Refresh
 from trickle.refresh.steps import ApplyChange, RefreshStateTable
 from trickle.tables.delta import state_tables as delta_state_tables
+from trickle.tables.delta import table as delta_table
 
 TOTALS = "SELECT customer, sum(amount) AS total, max(amount) AS most FROM sales GROUP BY customer"
 SCHEMA = pa.schema([("customer", pa.string()), ("amount", pa.int64())])
@@ -55,6 +56,7 @@ class Sales:
     def elsewhere(self) -> Trickle:
         """Another process, which knows nothing of before."""
         getattr(getattr(self.spark._jvm.org.apache.spark.sql.delta, "DeltaLog$"), "MODULE$").clearCache()
+        delta_table._SHARED.clear()
         return Trickle(self.spark)
 
 
@@ -293,7 +295,7 @@ def test_a_refresh_that_is_overtaken_starts_anew(sales, monkeypatch, moment, oth
     sales.insert(("ann", 1))
     assert table.refresh().mode == "differential"
     sales.insert(("bob", 1))
-    other, look, perform, met = Trickle(sales.spark), run.look, Refresh._perform, []
+    other, look, perform, met = sales.elsewhere(), run.look, Refresh._perform, []
 
     def overtake() -> None:
         met.append(moment)
