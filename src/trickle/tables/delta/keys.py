@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
 from trickle.errors import SourceError
+from trickle.model.cache import Cache
 from trickle.model.keys import KEYS_PROPERTY, NO_KEYS, TableKeys
 from trickle.tables.delta.schema import column_facts
 
@@ -27,13 +27,16 @@ def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
     if not text:
         return NO_KEYS
     try:
-        return _named(str(text), str(metadata["schemaString"]))
+        stored, schema = str(text), str(metadata["schemaString"])
+        return _KNOWN.get((stored, schema), lambda: _named(stored, schema))
     except ValidationError as error:
         message = f"the property {KEYS_PROPERTY} of {table} cannot be read."
         raise SourceError("BAD_KEYS", message, hint="Declare its keys again with declare().") from error
 
 
-@lru_cache(maxsize=256)
+_KNOWN: Final[Cache[tuple[str, str], TableKeys]] = Cache("declared keys", 256)
+
+
 def _named(text: str, schema: str) -> TableKeys:
     stored = TableKeys.model_validate_json(text)
     names = {fact.identity: fact.name for fact in column_facts({"schemaString": schema}).values()}
