@@ -54,7 +54,7 @@ class Jvm:
     # -- classes and Scala values
 
     def cls(self, path: str) -> Any:
-        """Give a class by its dotted path."""
+        """Return a class by its dotted path."""
         found = self._classes.get(path)
         if found is None:
             found = self.gateway.jvm
@@ -64,7 +64,7 @@ class Jvm:
         return found
 
     def singleton(self, path: str) -> Any:
-        """Give a Scala object (a singleton)."""
+        """Return a Scala object (a singleton)."""
         found = self._objects.get(path)
         if found is None:
             found = getattr(self.cls(path + "$"), "MODULE$")
@@ -86,7 +86,7 @@ class Jvm:
         return java
 
     def replacing(self, old: Any, new: Any) -> Any:
-        """Give the partial function that Catalyst's transformations ask for; an immutable Scala map is one."""
+        """Return the partial function that Catalyst's transformations ask for; an immutable Scala map is one."""
         java = self.cls("java.util.HashMap")()
         java.put(old, new)
         return self._to_scala.toScalaMap(java)
@@ -96,7 +96,7 @@ class Jvm:
         return self.none if value is None else self.cls("scala.Some")(value)
 
     def name(self, node: Any) -> str:
-        """Give the simple class name of a JVM object."""
+        """Return the simple class name of a JVM object."""
         return str(node.getClass().getSimpleName())
 
     # -- expressions
@@ -141,7 +141,7 @@ class Jvm:
         return made
 
     def is_instance(self, value: Any, class_name: str) -> bool:
-        """Tell whether a JVM object is of a class or trait."""
+        """Return whether a JVM object is of a class or trait."""
         return bool(self.cls("py4j.reflection.TypeUtil").isInstanceOf(class_name, value))
 
     def cast(self, expr: Any, data_type: Any) -> Any:
@@ -166,7 +166,7 @@ class Jvm:
         return make(expr, self.singleton(_EXPR + "Ascending"), self.singleton(_EXPR + "NullsFirst"), self.nil)
 
     def with_order(self, expression: Any, order: Sequence[Any]) -> Any:
-        """Give a window expression another order."""
+        """Change the order of a window expression."""
         spec = expression.windowSpec()
         other = self.cls(_EXPR + "WindowSpecDefinition")(
             spec.partitionSpec(), self.seq(order), spec.frameSpecification()
@@ -174,12 +174,12 @@ class Jvm:
         return self.cls(_EXPR + "WindowExpression")(expression.windowFunction(), other)
 
     def is_orderable(self, expr: Any) -> bool:
-        """Tell whether values of an expression can be sorted."""
+        """Return whether values of an expression can be sorted."""
         # In a sequence: a struct type is itself a Scala sequence, and py4j would take the wrong overload.
         return bool(self.singleton(_EXPR + "RowOrdering").isOrderable(self.seq([expr])))
 
     def contains(self, node: Any, pattern: str) -> bool:
-        """Tell whether a tree contains a node of a Catalyst tree pattern."""
+        """Return whether a tree contains a node of a Catalyst tree pattern."""
         patterns = self.singleton("org.apache.spark.sql.catalyst.trees.TreePattern")
         return bool(node.containsPattern(getattr(patterns, pattern)()))
 
@@ -203,18 +203,18 @@ class Jvm:
         return self.cls(_PLANS + "logical." + name)(*args)
 
     def one_row(self) -> Any:
-        """Give the relation of one row and no columns."""
+        """Return the relation of one row and no columns."""
         return self.plan("OneRowRelation")
 
     def frame(self, plan: Any, *, in_one_task: bool = False) -> DataFrame:
-        """Give a logical plan as a DataFrame of the user's session, or of a copy that runs few rows in one task."""
+        """Return a logical plan as a DataFrame of the user's session, or of a copy that runs few rows in one task."""
         from pyspark.sql import DataFrame as SparkFrame
 
         session = self._one_task if in_one_task else self.spark._jsparkSession
         return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
 
     def part_by_part(self, frame: DataFrame, most: int) -> DataFrame:
-        """Give no more than some rows of each partition of a DataFrame; unlike a limit of all, it moves none."""
+        """Return no more than some rows of each partition of a DataFrame; unlike a limit of all, it moves none."""
         return self.frame(self.plan("LocalLimit", self.int_literal(most), frame._jdf.logicalPlan()))
 
     @cached_property
@@ -230,7 +230,7 @@ class Jvm:
         return self.plan("Project", self.seq(named), child)
 
     def join_type(self, name: str) -> Any:
-        """Give a join type that carries no data."""
+        """Return a join type that carries no data."""
         return self.singleton(_PLANS + name)
 
     def hint(self, side: str | None, strategy_name: str = "BROADCAST") -> Any:

@@ -53,7 +53,7 @@ class Lift:
 
         Args:
             jvm: Catalyst.
-            resolve_leaf: Gives the source behind a leaf, None for constant rows, or raises.
+            resolve_leaf: Returns the source behind a leaf, None for constant rows, or raises.
             max_depth: How deep a recursion may go; -1 for any depth.
         """
         self.jvm = jvm
@@ -98,7 +98,7 @@ class Lift:
     # -- columns and expressions
 
     def column(self, attribute: Any) -> Column:
-        """Give the column of a Catalyst attribute."""
+        """Return the column of a Catalyst attribute."""
         id_ = int(attribute.exprId().id())
         known = self._columns.get(id_)
         if known is None:
@@ -109,7 +109,7 @@ class Lift:
         return known
 
     def columns(self, attributes: Any) -> tuple[Column, ...]:
-        """Give the columns of a sequence of attributes."""
+        """Return the columns of a sequence of attributes."""
         return tuple(self.column(a) for a in items(attributes))
 
     def expr(self, expr: Any) -> Expr:
@@ -159,14 +159,14 @@ class Lift:
             joined[0] = InnerJoin(joined[0], self._one_row(expr.plan(), self.column(attribute)), small="right")
             return attribute
         if name in ("Exists", "ListQuery", "InSubquery", "LateralSubquery", "DynamicPruningSubquery"):
-            text = f"A subquery stands where Spark leaves it as an expression ({name})."
+            text = f"Spark leaves a subquery as an expression ({name})."
             self.obstacle("UNSUPPORTED_SUBQUERY", text, "Move it to WHERE, or write it as a join.")
             return expr
         children = [self.replace_subqueries(c, joined) for c in items(expr.children())]
         return expr.withNewChildren(self.jvm.seq(children))
 
     def _one_row(self, node: Any, value: Column) -> Plan:
-        """Give a subquery's value as exactly one row: NULL if it has no row, an error if it has two."""
+        """Return a subquery's value as exactly one row: NULL if it has no row, an error if it has two."""
         probed = self._probed(node)
         if probed is not None:
             return self._exists(probed, value)
@@ -184,7 +184,7 @@ class Lift:
         return Project((Output(value, single_value(count, found, value)),), counted)
 
     def _probed(self, node: Any) -> Any:
-        """Give the node that an uncorrelated EXISTS asks for one row: Spark writes `(SELECT 1 … LIMIT 1) IS NOT NULL`."""
+        """Return the node that an uncorrelated EXISTS asks for one row: Spark writes `(SELECT 1 … LIMIT 1) IS NOT NULL`."""
         if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
             return None
         below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()

@@ -35,7 +35,7 @@ def lift_loop(lift: Lift, node: Any) -> Plan:
 
 
 def _as_types_of(columns: tuple[Column, ...], plan: Plan) -> Plan:
-    """Give a plan's columns the types of others, by position: a sum of decimals in a step is wider than the anchor's."""
+    """Cast a plan's columns to the types of others, by position: a sum of decimals in a step is wider than the anchor's."""
     if all(a.type == b.type for a, b in zip(columns, plan.columns, strict=True)):
         return plan
     cast = (
@@ -46,7 +46,7 @@ def _as_types_of(columns: tuple[Column, ...], plan: Plan) -> Plan:
 
 
 def _is_linear(plan: Plan, loop: int) -> bool:
-    """Tell whether a step treats each row of the last round by itself."""
+    """Return whether a step treats each row of the last round by itself."""
     inside = [p for p in plan.inputs if any(isinstance(n, LoopRef) and n.loop == loop for n in walk(p))]
     match plan:
         case _ if plan.is_linear:

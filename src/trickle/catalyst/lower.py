@@ -44,7 +44,7 @@ from trickle.catalyst.lowered import Lowered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Gives the DataFrame behind a scan or a shared result.
+# Returns the DataFrame behind a scan or a shared result.
 Leaf = Callable[[Plan], "DataFrame"]
 
 
@@ -56,7 +56,7 @@ class Lower:
 
         Args:
             jvm: Catalyst.
-            leaf: Gives the DataFrame of a leaf.
+            leaf: Returns the DataFrame of a leaf.
             hints: True if what the plan calls small is.
             in_one_task: True if all leaves are rows that the driver holds.
         """
@@ -68,7 +68,7 @@ class Lower:
         self.loops: dict[int, Any] = {}
 
     def frame(self, plan: Plan) -> DataFrame:
-        """Give a plan as a DataFrame with its columns' names."""
+        """Return a plan as a DataFrame with its columns' names."""
         lowered = self.lower(plan)
         named = self.jvm.project(lowered.named(plan.columns), lowered.plan)
         return self.jvm.frame(named, in_one_task=self.in_one_task)
@@ -81,7 +81,7 @@ class Lower:
         return LOWERERS[type(plan)](self, plan)
 
     def with_new_ids(self, relation: Any) -> tuple[Any, list[Any]]:
-        """Give a leaf under new expression ids."""
+        """Return a leaf under new expression ids."""
         made, attributes = _with_new_ids(relation, self.jvm)
         return self.in_one_partition(made), attributes
 
@@ -138,7 +138,7 @@ class Lower:
                 return self.jvm.call(name, made, distinct=distinct, where=condition)
 
     def type_of(self, column: Column) -> Any:
-        """Give the Catalyst type of a column."""
+        """Return the Catalyst type of a column."""
         handle = column.handle if column.handle is not None else self.handles.get(column.id)
         if handle is not None:
             return handle.dataType()
@@ -146,7 +146,7 @@ class Lower:
         return parser.fromDDL(column.type)
 
     def named(self, outputs: Sequence[Output], inputs: Sequence[Lowered]) -> tuple[list[Any], dict[int, Any]]:
-        """Lower named expressions; give them and the attribute of each column."""
+        """Lower named expressions; return them and the attribute of each column."""
         exprs = self.exprs([o.expr for o in outputs], inputs)
         made: list[Any] = []
         attributes: dict[int, Any] = {}
@@ -183,7 +183,7 @@ def _lower_shared(lower: Lower, plan: Plan) -> Lowered:
 
 
 def _with_new_ids(relation: Any, jvm: Jvm) -> tuple[Any, list[Any]]:
-    """Give a relation under new expression ids."""
+    """Return a relation under new expression ids."""
     while jvm.name(relation) in ("SubqueryAlias", "View"):
         relation = relation.child()
     if jvm.name(relation) in (

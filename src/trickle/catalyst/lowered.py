@@ -18,5 +18,5 @@ class Lowered:
     attributes: Mapping[int, Any]
 
     def named(self, columns: Iterable[Column]) -> list[Any]:
-        """Give the attributes of some columns."""
+        """Return the attributes of some columns."""
         return [self.attributes[c.id] for c in columns]

@@ -1,4 +1,4 @@
-"""What a process remembers: bounded caches that several threads may ask, and how much all of them hold."""
+"""Bounded, thread-safe caches, and the sizes of all caches in the process."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """How much the caches of one name hold.
+    """The size of all caches with one name.
 
     Attributes:
-        caches: How many there are: one for each table, most of them.
-        entries: What they hold.
-        bytes: What that takes, 0 where it is not counted.
-        max_entries: What they may hold, 0 if only bytes bound them.
-        max_bytes: What that may take, 0 if only the count bounds them.
+        caches: The number of caches; most kinds have one for each table.
+        entries: The number of entries.
+        bytes: The bytes of the entries, 0 if they are not counted.
+        max_entries: The limit of entries, 0 if there is none.
+        max_bytes: The limit of bytes, 0 if there is none.
     """
 
     caches: int = 0
@@ -42,12 +42,12 @@ class CacheSize:
 
 
 class Sized(Protocol):
-    """Whatever remembers something."""
+    """A cache that can report its size."""
 
     name: str
 
     def size(self) -> CacheSize:
-        """Give how much it holds."""
+        """Return its size."""
         ...
 
 
@@ -56,13 +56,13 @@ _ALL_LOCK: Final = Lock()
 
 
 def register(cache: Sized) -> None:
-    """Let ``cache_sizes`` count a cache as long as it lives."""
+    """Make ``cache_sizes`` count a cache as long as it lives."""
     with _ALL_LOCK:
         _ALL.add(cache)
 
 
 def cache_sizes() -> Mapping[str, CacheSize]:
-    """Give how much the caches of this process hold, by their names."""
+    """Return the sizes of the caches of this process, by name."""
     with _ALL_LOCK:
         caches = list(_ALL)
     sizes: dict[str, CacheSize] = {}
@@ -72,7 +72,7 @@ def cache_sizes() -> Mapping[str, CacheSize]:
 
 
 class Cache(Generic[K, V]):
-    """Values by key, up to some count and some bytes: the value that was not asked for the longest goes first.
+    """Values by key, up to a number of entries and bytes: the least recently used value is evicted first.
 
     >>> squares = Cache[int, int]("squares", 2)
     >>> [squares.get(n, lambda n=n: n * n) for n in (1, 2, 1, 3)], sorted(squares.keys())
@@ -82,7 +82,7 @@ class Cache(Generic[K, V]):
     def __init__(
         self, name: str, max_entries: int, *, max_bytes: int = 0, bytes_of: Callable[[V], int] | None = None
     ) -> None:
-        """Know nothing yet; without ``bytes_of`` only entries are counted."""
+        """Start empty; without ``bytes_of`` only entries are counted."""
         self.name = name
         self._max_entries, self._max_bytes = max_entries, max_bytes
         self._bytes_of = bytes_of
@@ -92,7 +92,7 @@ class Cache(Generic[K, V]):
         register(self)
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Give the value of a key, made if it is not known. Two threads may both make it; the first one is kept."""
+        """Return the value of a key; make it if it is missing. If two threads make it, the first one is kept."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -107,14 +107,14 @@ class Cache(Generic[K, V]):
             self._put(key, value)
 
     def known(self, key: K) -> V | None:
-        """Give the value of a key, None if it is not known."""
+        """Return the value of a key, None if it is missing."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def pop(self, key: K) -> V | None:
-        """Forget a key; gives its value, None if it was not known."""
+        """Remove a key; return its value, None if it was missing."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -123,7 +123,7 @@ class Cache(Generic[K, V]):
             return value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         with self._lock:
             self._values.clear()
             self._bytes = 0
@@ -134,12 +134,12 @@ class Cache(Generic[K, V]):
             return list(self._values)
 
     def items(self) -> list[tuple[K, V]]:
-        """List keys and values, the latest last; that is no asking for them."""
+        """List keys and values, the latest last; this does not count as use."""
         with self._lock:
             return list(self._values.items())
 
     def size(self) -> CacheSize:
-        """Give how much it holds."""
+        """Return its size."""
         with self._lock:
             return CacheSize(1, len(self._values), self._bytes, self._max_entries, self._max_bytes)
 

@@ -39,7 +39,7 @@ class Catalog:
     # -- names
 
     def qualify(self, parts: tuple[str, ...]) -> str:
-        """Give a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``.
+        """Return a name with its schema, and its catalog if that is not Spark's own: ``shop.orders``.
 
         Raises:
             DefinitionError: ``BAD_NAME``, Spark's own catalog does not take it.
@@ -58,11 +58,11 @@ class Catalog:
             raise DefinitionError("NAME_TAKEN", f"there is already a table or view named '{name}'.", hint=hint)
 
     def is_there(self, name: str) -> bool:
-        """Tell whether there is a table or view of a name."""
+        """Return whether there is a table or view of a name."""
         return bool(self.spark.catalog.tableExists(sql_name(name)))
 
     def location(self, name: str) -> str | None:
-        """Give where a table lies, None if there is no such table."""
+        """Return where a table lies, None if there is no such table."""
         session: Any = self.spark._jsparkSession
         parts = split_name(name)
         if len(parts) == 2:
@@ -86,13 +86,13 @@ class Catalog:
         return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
 
     def marks(self, location: str) -> Marks | None:
-        """Tell what makes the table at a place a stream table; None if it is an ordinary one."""
+        """Say what makes the table at a place a stream table; None if it is an ordinary one."""
         return self.results.marks(location)
 
     def definitions(self) -> Iterator[tuple[str, Marks | Exception]]:
-        """Give name and marks of every table that has a definition, in all schemas of the current catalog.
+        """Return name and marks of every table that has a definition, in all schemas of the current catalog.
 
-        Of a table whose log cannot be read, the error is given: it may be a stream table.
+        If the log of a table cannot be read, the error is returned: it may be a stream table.
         """
         for database in self.spark.catalog.listDatabases():
             # The catalog's own listing opens every table, and fails with the first that it cannot open.
@@ -117,7 +117,7 @@ class Catalog:
     # -- sources
 
     def source_of_leaf(self, leaf: Any, schema: str = "default") -> SourceTable | None:
-        """Give the source behind a leaf of an optimised plan, None for rows that never change.
+        """Return the source behind a leaf of an optimised plan, None for rows that never change.
 
         Raises:
             DefinitionError: ``UNSUPPORTED_SOURCE``, the leaf is not a table with versions.
@@ -131,11 +131,11 @@ class Catalog:
                 name = _catalog_name(leaf, schema) or found.name
                 return None if found.is_pinned else self._source(table_format, name, found.location)
         text = f"the query reads {_describe(leaf, kind)}, which is not a Delta table."
-        hint = "Write it to a Delta table and read that, so that its versions and changes can be told."
+        hint = "Write it to a Delta table, which has versions and changes, and read that."
         raise DefinitionError("UNSUPPORTED_SOURCE", text, hint=hint)
 
     def source_by_name(self, name: str, *, catalog: str, schema: str) -> SourceTable:
-        """Give the source that a definition made in a catalog and schema calls ``name``.
+        """Return the source that a definition made in a catalog and schema calls ``name``.
 
         Raises:
             SourceError: ``SOURCE_MISSING``.
@@ -148,7 +148,7 @@ class Catalog:
             found = self.location(self.qualify(full))
             if found is None:
                 hint = "Was it dropped or renamed? Create it again, or drop the stream table."
-                raise SourceError("SOURCE_MISSING", f"there is no source table '{name}' any more.", hint=hint)
+                raise SourceError("SOURCE_MISSING", f"source table '{name}' no longer exists.", hint=hint)
             path = found
         return self._source(self.results, name, path)
 

@@ -1,4 +1,4 @@
-"""What the engine needs of a table format: a versioned source to read, a target to commit to.
+"""What the engine needs from a table format: a versioned source to read, a target to commit to.
 
 Every implementation passes the same contract tests. DataFrames cross this border; nothing else of Spark does.
 A *change* is a DataFrame with the asked columns and one more, ``__weight`` (bigint, never null): +n for n copies of
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 WEIGHT: Final = "__weight"
 
 Record: TypeAlias = str | Callable[[], str]
-"""What a commit says of itself, or what tells it at the last moment before the commit, when most is known."""
+"""The record of a commit, or a function that makes it at the last moment before the commit."""
 
 
 class TooManyRowsError(Exception):
-    """Rows to be written are more than the writer wants to keep."""
+    """There are more rows to write than the caller wants to keep."""
 
 
 def check_count(rows: int, most: int | None) -> None:
-    """Refuse more rows than some, None being any number."""
+    """Refuse more than ``most`` rows; None allows any number."""
     if most is not None and rows > most:
         raise TooManyRowsError
 
 
 def record_text(record: Record) -> str:
-    """Give the text of a record, for the commit that is made now."""
+    """Return the text of a record for the commit that is being made."""
     return record if isinstance(record, str) else record()
 
 
@@ -60,10 +60,10 @@ class VersionRange:
     """What the commits after ``since`` up to and including ``upto`` did to the rows of a source.
 
     Attributes:
-        kind: ``none`` if no row changed, ``append`` if rows only came, else ``mixed``.
-        rows: Upper bound of the changed rows, None if the log does not tell.
+        kind: ``none`` if no row changed, ``append`` if the change is append-only, else ``mixed``.
+        rows: Upper bound of the changed rows, None if the log does not say.
         bytes: Bytes that ``changes`` will have to read.
-        broken: Why the changes or the old snapshot cannot be had; then the other fields mean nothing.
+        broken: Why the changes or the old snapshot are not available; then the other fields mean nothing.
     """
 
     since: int
@@ -80,27 +80,27 @@ class SourceTable(Protocol):
     name: str
 
     def head(self) -> int:
-        """Give the newest version; cheap enough to call for a hundred tables a second."""
+        """Return the newest version; cheap enough to call for a hundred tables a second."""
         ...
 
     def identity(self, version: int) -> str:
-        """Give the id that a dropped and recreated table does not share."""
+        """Return the id of the table; a recreated table has a different one."""
         ...
 
     def digest(self, version: int) -> str | None:
-        """Give what tells a version from another of the same table and number, None if it is no longer known."""
+        """Return what distinguishes a version from another of the same table and number, None if it is no longer known."""
         ...
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
-        """Give the columns at a version, by name."""
+        """Return the columns at a version, by name."""
         ...
 
     def keys(self, version: int) -> TableKeys:
-        """Give the keys that were declared of the table at a version, by the columns' names there."""
+        """Return the declared keys of the table at a version, with the column names of that version."""
         ...
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
-        """Tell from the log alone what happened to these columns' rows; see ``VersionRange.broken``.
+        """Determine from the log alone what happened to these columns' rows; see ``VersionRange.broken``.
 
         Raises:
             SourceError: The log cannot be read as it is, so that a snapshot would not have all rows either.
@@ -108,11 +108,11 @@ class SourceTable(Protocol):
         ...
 
     def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a version range that is not broken."""
+        """Return the change over a version range that is not broken."""
         ...
 
     def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
-        """Give the same as an Arrow table in the driver, its ``__weight`` the last column.
+        """Return the same as an Arrow table in the driver, its ``__weight`` the last column.
 
         None if the change is not small, or only Spark can read it. A version range that is not an append is netted by the bits
         of its rows; netting it again by Spark's equality may still sum some.
@@ -120,15 +120,15 @@ class SourceTable(Protocol):
         ...
 
     def rows(self, version: int) -> int | None:
-        """Count the rows at a version, None if the log does not tell."""
+        """Count the rows at a version, None if the log does not say."""
         ...
 
     def domain(self, version: int, column: str) -> int | None:
-        """Give how many values a column of whole numbers may have, from its least and greatest; None if unknown."""
+        """Return how many values a column of whole numbers may have, from its least and greatest; None if unknown."""
         ...
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows at a version whose value of each column in ``keys`` is one of these, as an Arrow table.
+        """Return the rows at a version whose value of each column in ``keys`` is one of these, as an Arrow table.
 
         Without keys: all rows, if the table is small. None if they may be too many for the driver, or only Spark can
         find them. NULL is never found by a key.
@@ -136,7 +136,7 @@ class SourceTable(Protocol):
         ...
 
     def snapshot(self, version: int, columns: Sequence[str]) -> DataFrame:
-        """Give the rows at a version, with these columns at least: others may be missing.
+        """Return the rows at a version, with these columns at least: others may be missing.
 
         The handle may be kept and used again while the version is the same.
         """
@@ -145,7 +145,7 @@ class SourceTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """Where a stream table's own table stands.
+    """The current state of a stream table's own table.
 
     Attributes:
         version: The newest version.
@@ -181,17 +181,17 @@ class TargetTable(Protocol):
     path: str
 
     def state(self) -> TargetState:
-        """Read where the table stands."""
+        """Read the current state."""
         ...
 
     def frame(self, version: int | None = None) -> DataFrame:
-        """Give the rows at a version, None being the newest."""
+        """Return the rows at a version, None being the newest."""
         ...
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
-        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them.
+        """Return the rows at the newest version, None if they may be too many for the driver or only Spark can read them.
 
-        Rows ``to_search`` for a few may be more than such as are all worked with.
+        With ``to_search`` only a few of the rows are needed, so there may be more of them.
         """
         ...
 
@@ -248,11 +248,11 @@ class StateStore(Protocol):
     """The tables behind the state tables of one stream table."""
 
     def get(self, name: str) -> tuple[TargetTable, SourceTable] | None:
-        """Give a state table, to write and to read; None if there is none."""
+        """Return a state table, to write and to read; None if there is none."""
         ...
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[TargetTable, SourceTable]:
-        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        """Return a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         ...
 
     def forget(self, name: str) -> None:
@@ -260,11 +260,11 @@ class StateStore(Protocol):
         ...
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
-        """Say in words why a state table cannot be used, None if all that can be seen of it is as it should be."""
+        """Say why a state table cannot be used, None if nothing is wrong with it as far as can be seen."""
         ...
 
     def clean(self, name: str, version: int) -> None:
-        """Delete what only versions before this one need."""
+        """Delete the files that only versions before this one need."""
         ...
 
 
@@ -285,7 +285,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What makes a table a stream table.
+    """The marks that make a table a stream table.
 
     Attributes:
         definition: The definition as it is stored.
@@ -300,11 +300,11 @@ class TableFormat(Protocol):
     """A way of storing tables with versions: makes the sources, targets and state tables of one session."""
 
     def locate_leaf(self, leaf: Any) -> Located | None:
-        """Give the place of the table that a leaf of an analysed plan reads, None if it is not of this format."""
+        """Return the place of the table that a leaf of an analysed plan reads, None if it is not of this format."""
         ...
 
     def location_of(self, name: str) -> str:
-        """Give the place of a table by a name that Spark resolves.
+        """Return the place of a table by a name that Spark resolves.
 
         Raises:
             DefinitionError: ``UNKNOWN_SOURCE``, there is none; ``UNSUPPORTED_SOURCE``, it is of another format.
@@ -312,15 +312,15 @@ class TableFormat(Protocol):
         ...
 
     def source(self, name: str, location: str) -> SourceTable:
-        """Give the table at a place to be read; touches nothing yet."""
+        """Return the table at a place to be read; touches nothing yet."""
         ...
 
     def target(self, name: str, location: str) -> TargetTable:
-        """Give the table at a place to be written; touches nothing yet."""
+        """Return the table at a place to be written; touches nothing yet."""
         ...
 
     def state_tables(self, name: str, location: str) -> StateStore:
-        """Give the state tables of the stream table at a place."""
+        """Return the state tables of the stream table at a place."""
         ...
 
     def create(
@@ -341,13 +341,13 @@ class TableFormat(Protocol):
         ...
 
     def marks(self, location: str) -> Marks | None:
-        """Tell what makes the table at a place a stream table; None if it is an ordinary one, or of another format."""
+        """Say what makes the table at a place a stream table; None if it is an ordinary one, or of another format."""
         ...
 
     def bind(self, name: str, location: str) -> None:
-        """Make the definition that a table carries its own."""
+        """Make a table the owner of the definition that it has."""
         ...
 
     def store_keys(self, table: str, keys: TableKeys) -> None:
-        """Store the keys that were declared of a table with it."""
+        """Store the declared keys of a table with it."""
         ...

@@ -23,7 +23,7 @@ _NAN: Final = ("NaN",)
 
 
 def row_key(value: Any) -> Any:
-    """Give a hashable stand-in: NaN equals itself, -0.0 equals 0.0, lists and structs compare by their parts.
+    """Return a hashable stand-in: NaN equals itself, -0.0 equals 0.0, lists and structs compare by their parts.
 
     >>> row_key([1, float("nan"), None]) == row_key((1, float("nan"), None))
     True
@@ -40,7 +40,7 @@ def row_key(value: Any) -> Any:
 
 
 def as_schema(schema: StructType | str) -> StructType:
-    """Give a schema that may be written as DDL: ``id BIGINT, name STRING``."""
+    """Return a schema that may be written as DDL: ``id BIGINT, name STRING``."""
     parsed = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     assert isinstance(parsed, StructType)
     return parsed
@@ -88,18 +88,18 @@ def _plain(value: Any, kind: Any) -> Any:
 
 
 def frame_of(spark: SparkSession, rows: Given) -> DataFrame:
-    """Give rows as a DataFrame."""
+    """Return rows as a DataFrame."""
     return arrow_frame(spark, rows) if isinstance(rows, pa.Table) else rows
 
 
 def is_local(frame: DataFrame) -> bool:
-    """Tell whether a DataFrame is rows that the driver already holds."""
+    """Return whether a DataFrame is rows that the driver already holds."""
     plan = frame._jdf.queryExecution().optimizedPlan()
     return str(plan.getClass().getSimpleName()) == "LocalRelation"
 
 
 def local_rows(frame: DataFrame, most: int) -> pa.Table | None:
-    """Give the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
+    """Return the rows of a DataFrame that the driver already holds, without a job; None if not, or if they are many.
 
     ``toArrow`` would run a job for them.
     """

@@ -34,7 +34,7 @@ _LISTS: Final[tuple[Callable[[Any], bool], ...]] = (
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """Give an Arrow table as a DataFrame, a ``LocalRelation`` unless it is big.
+    """Return an Arrow table as a DataFrame, a ``LocalRelation`` unless it is big.
 
     Args:
         spark: The session.
@@ -54,7 +54,7 @@ def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
 
 
 def in_plain_layout(table: pa.Table) -> pa.Table:
-    """Give each column in one piece and in the layout that files have: no dictionaries, no views."""
+    """Return each column in one piece and in the layout that files have: no dictionaries, no views."""
     plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
     if plain.types != table.schema.types:
         table = table.cast(plain)

@@ -50,7 +50,7 @@ class ColumnIndex:
 
     @staticmethod
     def max_bytes(column: pl.Series) -> int:
-        """Tell the bytes that the index of a column may take besides it."""
+        """Return the bytes that the index of a column may take besides it."""
         return int(column.estimated_size()) + _PLACE * len(column)
 
     @property
@@ -59,7 +59,7 @@ class ColumnIndex:
         return 0 if self._order is None else int(self._values.nbytes + self._order.nbytes)
 
     def places(self, keys: pl.Series, options: Options = DEFAULT) -> NDArray[Any] | None:
-        """Give the places of keys, which are in order and of the column's type.
+        """Return the places of keys, which are in order and of the column's type.
 
         None if they are so many that a look at every row is cheaper.
         """
@@ -75,5 +75,5 @@ class ColumnIndex:
 
 
 def is_indexed(column: pl.Series) -> bool:
-    """Tell whether a column's values can be searched for: whole numbers or dates, some, and none missing."""
+    """Return whether a column's values can be searched for: whole numbers or dates, some, and none missing."""
     return (column.dtype.is_integer() or column.dtype == pl.Date) and len(column) > 0 and not column.null_count()

@@ -60,7 +60,7 @@ class Encoded:
         return int(self.numbers.estimated_size() + (0 if self.texts is None else self.texts.estimated_size()))
 
     def keys(self, values: pl.Series) -> pl.Series:
-        """Give values in order as its numbers in order; those that it has none for are left out."""
+        """Return values in order as its numbers in order; those that it has none for are left out."""
         if self.texts is not None:
             return self.texts.is_in(values.implode()).arg_true().cast(self.numbers.dtype)
         held = self.numbers.dtype
@@ -69,12 +69,12 @@ class Encoded:
         return values.cast(self.dtype, strict=False).to_physical().cast(held, strict=False).drop_nulls()
 
     def shown(self, numbers: pl.Series) -> pl.Series:
-        """Give some of its numbers as ``decoded`` takes them: texts as texts, of whichever list they were."""
+        """Return some of its numbers as ``decoded`` takes them: texts as texts, of whichever list they were."""
         return numbers if self.texts is None else self.texts[numbers.cast(pl.UInt32)].alias(numbers.name)
 
 
 def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Give numbers back as the values of a type that they were held for."""
+    """Convert numbers back to the values of a type that they were held for."""
     if pa.types.is_integer(values.type) and pa.types.is_decimal(type_):
         units = values.cast(pa.int64()).cast(pa.decimal128(38, 0))
         return units.view(pa.decimal128(38, type_.scale)).cast(type_)
@@ -84,7 +84,7 @@ def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def width(low: Any, high: Any, scale: int = 0) -> int | None:
-    """Give the bytes in which values between two are held, None if that cannot be told of their type.
+    """Return the bytes in which values between two are held, None if that cannot be told of their type.
 
     >>> width(-3, 127), width(1, 60_000_000), width(Decimal("0.00"), Decimal("104949.50"), 2), width("a", "b")
     (1, 4, 4, None)

@@ -1,4 +1,4 @@
-"""Rows that look-ups found lately: those of keys that were asked for before are not searched for again.
+"""The look-up cache: rows of keys that recent look-ups found are not searched for again.
 
 Law    rows(keys) = rows(known keys) + rows(other keys)
 Why    the terms of a change ask for nearly the same keys one after the other, before and after it; and rows of a later
@@ -35,10 +35,10 @@ class _Looked:
 
 
 class LookupCache:
-    """The rows found by the latest look-ups, up to some bytes; several threads may ask."""
+    """The rows of recent look-ups, up to some bytes; thread-safe."""
 
     def __init__(self, options: Options = DEFAULT) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._options = options
         self._numbers = count()
         self._looked: Cache[int, _Looked] = Cache(
@@ -49,7 +49,7 @@ class LookupCache:
         )
 
     def known(self, place: Place, keys: Keys) -> tuple[pa.Table | None, Keys | None]:
-        """Give the rows of those keys that are known, and the keys to search for: None if all are known."""
+        """Return the rows of those keys that are known, and the keys to search for: None if all are known."""
         near = [(n, one) for n, one in self._looked.items() if one.place == place and one.keys.keys() == keys.keys()]
         for number, one in near:
             if all(one.keys[name].equals(values) for name, values in keys.items()):
@@ -61,14 +61,14 @@ class LookupCache:
         return rows, missing
 
     def put(self, place: Place, keys: Keys, known: pa.Table | None, others: pa.Table) -> pa.Table:
-        """Remember the rows of keys, those that were known and those that were searched for; gives them all."""
+        """Remember the rows of keys, those that were known and those that were searched for; returns them all."""
         rows = others if known is None else pa.concat_tables([known, others])
         self._looked.put(next(self._numbers), _Looked(place, dict(keys), rows))
         return rows
 
 
 def _part(near: Sequence[_Looked], keys: Keys, options: Options) -> tuple[pa.Table | None, Keys | None]:
-    """Give the known rows of one column's keys, if many of these are known together, and the keys that are not."""
+    """Return the known rows of one column's keys, if many of these are known together, and the keys that are not."""
     if len(keys) != 1:
         return None, keys
     ((name, wanted),) = keys.items()

@@ -68,7 +68,7 @@ class Commit:
 
     @property
     def operation(self) -> str:
-        """Give the name of what was done, as ``DESCRIBE HISTORY`` shows it."""
+        """Return the name of what was done, as ``DESCRIBE HISTORY`` shows it."""
         return str(self.info.get("operation", "UNKNOWN"))
 
 
@@ -125,7 +125,7 @@ def parse_commit(version: int, text: str) -> Commit:
 
 
 def _action(line: str) -> tuple[str, Mapping[str, Any]]:
-    """Give the one action of a line; some writers name the others too, as null."""
+    """Return the one action of a line; some writers name the others too, as null."""
     read = json.loads(line)
     if not isinstance(read, dict):
         message = f"a {type(read).__name__}"
@@ -142,7 +142,7 @@ def _action(line: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a ``metaData`` action that has what everyone takes for granted."""
+    """Return a ``metaData`` action that has what everyone takes for granted."""
     fields = json.loads(body["schemaString"])["fields"]
     if not isinstance(fields, list) or not all(isinstance(field["name"], str) and "type" in field for field in fields):
         message = "its schema has no fields"

@@ -36,11 +36,11 @@ APPLICATION: Final = "trickle"
 
 
 def conflict(name: str) -> ConflictError:
-    """Give the error of the refresh that came second."""
+    """Build the error of the refresh that came second."""
     return ConflictError(
         "CONCURRENT_REFRESH",
         f"Another writer committed to stream table {name} while this refresh was running; nothing was written.",
-        hint="Refresh again: it starts from where the other one ended.",
+        hint="Refresh again; it starts from the other one's result.",
     )
 
 
@@ -71,11 +71,11 @@ class Transaction:
 
     @property
     def has_feed(self) -> bool:
-        """Tell whether the table keeps a change feed."""
+        """Return whether the table keeps a change feed."""
         return self.handle.has_feed(self.snapshot)
 
     def files(self) -> list[tuple[FileAction, Jvm]]:
-        """Give the table's files, each with Delta's own action for it."""
+        """Return the table's files, each with Delta's own action for it."""
         known = self._table.files(self.version)
         if known is not None:
             return [(file, self.handle.action("add", file.body)) for file in known]
@@ -89,7 +89,7 @@ class Transaction:
         self.is_redefined = True
 
     def write(self, rows: DataFrame) -> list[Jvm]:
-        """Write rows to files that no version names yet; gives the actions that would."""
+        """Write rows to files that no version names yet; returns the actions that would."""
         with _conflicts_named(self.name):
             written = self._transaction.writeFiles(rows._jdf)
         actions = [written.apply(place) for place in range(written.size())]
@@ -101,13 +101,13 @@ class Transaction:
         return sum(file.records or 0 for file in self._written if file.action == "add")
 
     def metrics(self) -> dict[str, int]:
-        """Give what the table's history shows of the files written so far."""
+        """Return what the table's history shows of the files written so far."""
         adds = [file for file in self._written if file.action == "add"]
         size = sum(file.size for file in self._written)
         return {"numFiles": len(adds), "numOutputBytes": size, "numOutputRows": self.added_rows()}
 
     def commit(self, actions: Iterable[Jvm], mode: str, number: int, record: str) -> int:
-        """Make the next version; gives its number. ``mode`` is what the table's history shows, Append or Overwrite."""
+        """Make the next version; returns its number. ``mode`` is what the table's history shows, Append or Overwrite."""
         mark = self.handle.action("txn", {"appId": APPLICATION, "version": number})
         operation = self.handle.write_operation(mode, record)
         with _conflicts_named(self.name):

@@ -34,7 +34,7 @@ Fill = Callable[[DeltaTarget], object]
 
 
 def table_properties(options: Options = DEFAULT) -> dict[str, str]:
-    """Give the properties of a table that Trickle makes."""
+    """Return the properties of a table that Trickle makes."""
     return {
         "delta.enableChangeDataFeed": "true",
         # A checkpoint costs as much as ten small commits.
@@ -146,7 +146,7 @@ def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mappi
 
 
 def open_target(spark: SparkSession, name: str, *, driver_io: bool = True, options: Options = DEFAULT) -> DeltaTarget:
-    """Give the table of an existing stream table."""
+    """Return the table of an existing stream table."""
     return DeltaTarget(spark, name, location_of(spark, sql_name(name)), driver_io=driver_io, options=options)
 
 
@@ -161,7 +161,7 @@ def _identifier(spark: SparkSession, name: str) -> Jvm:
 
 
 def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
-    """Give the place where Spark's own catalog puts a table of that name; None for other catalogs, which clean up."""
+    """Return the place where Spark's own catalog puts a table of that name; None for other catalogs, which clean up."""
     names = [str(parts.apply(at)) for at in range(parts.size())]
     if len(names) == 3 and names[0] == "spark_catalog":
         names = names[1:]
@@ -192,7 +192,7 @@ def _taken(name: str) -> DefinitionError:
 
 
 def _field_names(kind: object) -> list[str]:
-    """Give the names of all fields of a type's JSON, nested ones too."""
+    """Return the names of all fields of a type's JSON, nested ones too."""
     if isinstance(kind, list):
         return [name for item in kind for name in _field_names(item)]
     if not isinstance(kind, dict):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def locate_leaf(leaf: Jvm) -> Located | None:
-    """Give the place of a leaf's Delta table, None if the leaf is not one."""
+    """Return the place of a leaf's Delta table, None if the leaf is not one."""
     index = _file_index(leaf)
     if index is None:
         return None
@@ -25,7 +25,7 @@ def locate_leaf(leaf: Jvm) -> Located | None:
 
 
 def location_of(spark: SparkSession, name: str) -> str:
-    """Give the location of a Delta table by its name.
+    """Return the location of a Delta table by its name.
 
     Raises:
         DefinitionError: ``UNKNOWN_SOURCE``, there is no such table; ``UNSUPPORTED_SOURCE``, it is not a Delta table.
@@ -37,7 +37,7 @@ def location_of(spark: SparkSession, name: str) -> str:
 
 
 def _file_index(leaf: Jvm) -> Jvm | None:
-    """Give Delta's file index of a leaf, None if the leaf is not a Delta table."""
+    """Return Delta's file index of a leaf, None if the leaf is not a Delta table."""
     if _class(leaf) != "LogicalRelation":
         return None
     relation = leaf.relation()

@@ -51,7 +51,7 @@ class DeltaStateTables:
         self._cleaned: dict[str, int] = {}
 
     def get(self, name: str) -> tuple[DeltaTarget, DeltaSource] | None:
-        """Give a state table, to write and to read; None if there is none."""
+        """Return a state table, to write and to read; None if there is none."""
         return self._handles(name) if self._exists(self._place(name)) else None
 
     def _handles(self, name: str) -> tuple[DeltaTarget, DeltaSource]:
@@ -66,7 +66,7 @@ class DeltaStateTables:
         return known
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[DeltaTarget, DeltaSource]:
-        """Give a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
+        """Return a state table, to write and to read; made empty with the columns of ``like()`` if there is none."""
         found = self.get(name)
         if found is not None:
             return found
@@ -178,5 +178,5 @@ def _make_in_driver(place: str, schema: StructType, properties: Mapping[str, str
 
 
 def _nullable(schema: StructType) -> StructType:
-    """Give the columns as nullable: a state over other sources may have NULLs where this one has none."""
+    """Return the columns as nullable: a state over other sources may have NULLs where this one has none."""
     return StructType([StructField(f.name, f.dataType) for f in schema.fields])

@@ -37,7 +37,7 @@ _SHARED_LOCK: Final = Lock()
 
 
 def open_table(spark: SparkSession, location: str, options: Options = DEFAULT, name: str = "") -> DeltaTable:
-    """Give the table at a location, which messages call ``name`` unless it has a name already; touches nothing yet."""
+    """Return the table at a location, which messages call ``name`` unless it has a name already; touches nothing yet."""
     with _SHARED_LOCK:
         key = _key(spark, location, options)
         table = _SHARED.get(key)
@@ -48,7 +48,7 @@ def open_table(spark: SparkSession, location: str, options: Options = DEFAULT, n
 
 
 def forget_table(spark: SparkSession, location: str, options: Options = DEFAULT) -> None:
-    """Let the next one who opens a location start anew: what lay there was deleted."""
+    """Let the next one who opens a location start again: what lay there was deleted."""
     with _SHARED_LOCK:
         _SHARED.pop(_key(spark, location, options), None)
 
@@ -59,10 +59,10 @@ def _key(spark: SparkSession, location: str, options: Options) -> Key:
 
 
 class DeltaTable:
-    """A table by its location. Several threads may ask: what changes does so under the log's lock.
+    """A table by its location. Thread-safe: what changes does so under the log's lock.
 
     What is remembered carries the log's generation as it was when the question came, so that an answer about a table that was
-    made anew meanwhile is never given again.
+    created again meanwhile is never given again.
     """
 
     def __init__(self, handle: DeltaHandle, options: Options = DEFAULT, name: str = "") -> None:
@@ -80,7 +80,7 @@ class DeltaTable:
     # -- files
 
     def files(self, version: int) -> list[FileAction] | None:
-        """List the files at a version, None if the log cannot tell."""
+        """List the files at a version, None if the log cannot say."""
         return self._files.get((self.log.generation, version), lambda: self._replay(version))
 
     def _replay(self, version: int) -> list[FileAction] | None:
@@ -114,13 +114,13 @@ class DeltaTable:
         return files if is_plain else []
 
     def addresses(self, files: Iterable[FileAction]) -> list[str]:
-        """Give the addresses of files, of those that are on the table's storage."""
+        """Return the addresses of files, of those that are on the table's storage."""
         return [address for file in files if (address := self.log.address_of(file.path)) is not None]
 
     # -- rows
 
     def frame(self, version: int) -> DataFrame | None:
-        """Give the rows at a version as a plain scan of its files, None if only Delta can.
+        """Return the rows at a version as a plain scan of its files, None if only Delta can.
 
         Delta finds a version's files by Spark jobs over its log, for each scan of each query. Here Spark is told their names:
         the same rows, and no job before the first task that reads them.
@@ -132,17 +132,17 @@ class DeltaTable:
         return self.handle.spark.read.schema(schema).parquet(*map(self.folder.storage.uri, addresses))
 
     def fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
-        """Give columns as Arrow has them, None if only Spark can hold one."""
+        """Return columns as Arrow has them, None if only Spark can hold one."""
         known = arrow_fields(self.log.metadata(version))
         fields = [field for name in columns if (field := known.get(name)) is not None]
         return fields if len(fields) == len(columns) else None
 
     def count(self, version: int) -> int | None:
-        """Count the rows at a version, None if the log does not tell."""
+        """Count the rows at a version, None if the log does not say."""
         counts = [file.records for file in self.files(version) or ()]
         return None if None in counts else sum(c for c in counts if c is not None)
 
     def domain(self, version: int, column: str) -> int | None:
-        """Give how many whole numbers lie between a column's least and greatest value; None if the log does not tell."""
+        """Return how many whole numbers lie between a column's minimum and maximum; None if the log does not say."""
         key = self.log.generation, version, column
         return self._domains.get(key, lambda: domain_of(self.files(version) or (), column))

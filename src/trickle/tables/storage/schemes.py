@@ -29,12 +29,12 @@ class Folder:
         return self.address.rpartition("/")[0]
 
     def __truediv__(self, name: str) -> str:
-        """Give the address of a file in it."""
+        """Return the address of a file in it."""
         return f"{self.address}/{name}"
 
 
 def folder_at(location: str) -> Folder | None:
-    """Give the folder at a location (a path or URI, unquoted), None if its storage is not known here.
+    """Return the folder at a location (a path or URI, unquoted), None if its storage is not known here.
 
     >>> folder_at("file:/data/orders").address, folder_at("s3a://bucket/orders")
     ('/data/orders', None)

@@ -51,7 +51,7 @@ def unknown_reading(protocol: Mapping[str, Any]) -> str | None:
 
 
 def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Tell whether files hold the table's columns under their own names, and nothing unknown bears on them."""
+    """Return whether files hold the table's columns under their own names, and nothing unknown bears on them."""
     return _mapping(metadata) == "none" and _knows_reading(protocol)
 
 
@@ -64,7 +64,7 @@ def _knows_reading(protocol: Mapping[str, Any]) -> bool:
 
 
 def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Tell whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
+    """Return whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
     version = int(protocol["minWriterVersion"])
     if version > _MAX_LEGACY_WRITER and protocol.get("writerFeatures") is None:
         return False
@@ -80,12 +80,12 @@ def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> boo
 
 
 def has_feed(metadata: Mapping[str, Any]) -> bool:
-    """Tell whether the table keeps a change feed."""
+    """Return whether the table keeps a change feed."""
     return _settings(metadata).get("delta.enableChangeDataFeed", "false").lower() == "true"
 
 
 def checkpoint_interval(metadata: Mapping[str, Any]) -> int:
-    """Give after how many commits the table's log gets a checkpoint, which only Spark writes."""
+    """Return after how many commits the table's log gets a checkpoint, which only Spark writes."""
     return int(_settings(metadata).get("delta.checkpointInterval", "10"))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def commit_lines(
     actions: Iterable[Action], *, mode: str, number: int, record: str, read: int, metrics: Mapping[str, int]
 ) -> str:
-    """Give the text of a commit: what Delta's own would say of a write, with our record and transaction mark."""
+    """Return the text of a commit: what Delta's own would say of a write, with our record and transaction mark."""
     info: dict[str, Any] = {
         "timestamp": now_ms(),
         "operation": "WRITE",
@@ -39,7 +39,7 @@ def commit_lines(
 
 
 def checksum_text(files: Sequence[FileAction], metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
-    """Give the text of the optional file beside a version that tells its totals and metadata: it saves Spark a job."""
+    """Return the text of the optional file beside a version that tells its totals and metadata: it saves Spark a job."""
     body = {
         "tableSizeBytes": sum(file.size for file in files),
         "numFiles": len(files),

@@ -61,7 +61,7 @@ class DriverLog:
         return (self.read + 1) % checkpoint_interval(self.metadata) == 0
 
     def commit(self, actions: Sequence[Action], mode: str, record: Record, metrics: Mapping[str, int]) -> int:
-        """Make the next version; gives its number."""
+        """Make the next version; returns its number."""
         version, target = self.read + 1, self.target
         with commit_lock(target.path):
             # Even a commit that moved no row, compaction, may have taken the files that this one rewrites.

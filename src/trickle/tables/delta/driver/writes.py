@@ -33,7 +33,7 @@ class DriverWrites:
         self._known = StoredRows(target.options)
 
     def rows(self, most: int) -> pa.Table | None:
-        """Give all rows, if they are no more than some."""
+        """Return all rows, if they are no more than some."""
         try:
             transaction = Transaction(self.target, self._known, "", self.target.state())
             files = transaction.files()
