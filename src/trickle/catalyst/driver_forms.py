@@ -43,7 +43,7 @@ class _NotSimpleError(Exception):
 
 
 def driver_form(jvm: Jvm, expr: Any) -> Expr | None:
-    """Give an expression in the engine's own, None if it has no such form."""
+    """Return an expression in the engine's own, None if it has no such form."""
     try:
         if jvm.name(expr) == "SortOrder":
             return _order(jvm, expr)
@@ -96,7 +96,7 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
 
 
 def _number(jvm: Jvm, expr: Any) -> Expr:
-    """Give a value made of decimals, or one of the few functions that groups are made by."""
+    """Return a value made of decimals, or one of the few functions that groups are made by."""
     name = jvm.name(expr)
     if name in ("AttributeReference", "Literal"):
         is_null = name == "Literal" and expr.value() is None
@@ -142,7 +142,7 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
 
 
 def _aggregate(jvm: Jvm, expr: Any) -> Expr:
-    """Give an aggregate function: counts, exact sums and averages, least and greatest values."""
+    """Return an aggregate function: counts, exact sums and averages, minima and maxima."""
     function, filter_ = expr.aggregateFunction(), expr.filter()
     where = _condition(jvm, filter_.get()) if filter_.isDefined() else None
     children, distinct = list(items(function.children())), bool(expr.isDistinct())
@@ -167,14 +167,14 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
 
 
 def _order(jvm: Jvm, expr: Any) -> Expr:
-    """Give one part of an ORDER BY: the value, whether it descends, whether NULLs are last."""
+    """Return one part of an ORDER BY: the value, whether it descends, whether NULLs are last."""
     descending = jvm.name(expr.direction()) == "Descending$"
     nulls_last = jvm.name(expr.nullOrdering()) == "NullsLast$"
     return Call("order", (_column(jvm, expr.child()), Lit(descending), Lit(nulls_last)))
 
 
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
-    """Give CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
+    """Return CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
     type_ = Column(0, "", _type(expr))
     if type_.type != "boolean" and not facts_of(type_.type).is_summed:
         raise _NotSimpleError
@@ -190,7 +190,7 @@ def _is_from(expr: Expr, least: int) -> bool:
 
 
 def _digits(expr: Any) -> tuple[int, int]:
-    """Give precision and scale of a number."""
+    """Return precision and scale of a number."""
     type_ = _type(expr)
     if facts_of(type_).is_whole:
         return facts_of(type_).digits, 0
@@ -219,7 +219,7 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
 
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
-    """Give a value that can be compared."""
+    """Return a value that can be compared."""
     if not facts_of(_type(expr)).is_compared:
         raise _NotSimpleError
     match jvm.name(expr):

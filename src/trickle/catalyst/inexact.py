@@ -30,7 +30,7 @@ _BY_CHANCE: Final = frozenset({"ApproximatePercentile", "HistogramNumeric"})
 
 
 def is_inexact(jvm: Jvm, exprs: Iterable[Any]) -> bool:
-    """Tell whether one of some expressions has such a function."""
+    """Return whether one of some expressions has such a function."""
     return any(_has_inexact(jvm, e) for e in exprs if jvm.contains(e, "AGGREGATE_EXPRESSION"))
 
 

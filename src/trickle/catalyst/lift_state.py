@@ -33,7 +33,7 @@ _LONG_SUM_DIGITS: Final = 30
 
 
 def lift_state(lift: Lift, node: Any) -> AggregateState | None:
-    """Give the form of a Catalyst aggregate as a state, None if some function or key has none."""
+    """Return the form of a Catalyst aggregate as a state, None if some function or key has none."""
     parts = lift.jvm.singleton("org.apache.spark.sql.catalyst.planning.PhysicalAggregation").unapply(node)
     if parts.isEmpty():
         return None
@@ -68,7 +68,7 @@ class _State:
         return self.lift.column(self.jvm.attribute(name, data_type))
 
     def value(self, expression: Any) -> Expr | None:
-        """Give the value of an aggregate function over the state, adding the terms it needs; None if it has no sum."""
+        """Return the value of an aggregate function over the state, adding the terms it needs; None if it has no sum."""
         if expression.isDistinct():
             return None
         function = expression.aggregateFunction()
@@ -150,7 +150,7 @@ class _State:
         return lifted if isinstance(lifted, Opaque) else None
 
     def _is_exact(self, mode: Any, data_type: Any) -> bool:
-        """Tell whether sums of this type neither round nor lose digits.
+        """Return whether sums of this type neither round nor lose digits.
 
         A decimal of the greatest width may overflow: in ANSI mode that is an error, in others a NULL that later rows
         cannot take back.

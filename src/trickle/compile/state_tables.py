@@ -108,7 +108,7 @@ class _Cut:
     _required: int = 0
 
     def visit(self, node: Plan, *, only_required: bool) -> Plan:
-        """Give a node over state tables; one that several read is cut once."""
+        """Return a node over state tables; one that several read is cut once."""
         done = self._done.get(id(node))
         if done is None:
             done = self._done[id(node)] = self._cut_at(node, only_required=only_required or isinstance(node, Loop))

@@ -62,11 +62,11 @@ class Evaluation:
         return self.leaves.shared[plan.name] if isinstance(plan, Shared) else None
 
     def frame(self, plan: Plan) -> DataFrame:
-        """Give a plan without shared results as a DataFrame, not yet run."""
+        """Return a plan without shared results as a DataFrame, not yet run."""
         return self._lower(self._find_rows(plan))
 
     def release(self) -> None:
-        """Give the memory back, the cluster's and the driver's."""
+        """Release the memory of the cluster and of the driver."""
         self.spark.release()
         rows = self._budget.rows + sum(rows.count for rows in self.leaves.inputs.changes.values())
         self.leaves.clear()

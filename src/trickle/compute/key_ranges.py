@@ -16,7 +16,7 @@ from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
 from trickle.model.types import facts_of
 
 ReadKeys = Callable[[Plan, Column], Keys | None]
-"""Gives the values of a column of a leaf, None if the driver does not have them."""
+"""Returns the values of a column of a leaf, None if the driver does not have them."""
 
 
 def narrow(plan: Plan, read_keys: ReadKeys) -> Plan:

@@ -70,7 +70,7 @@ def check_session_name(parts: tuple[str, ...]) -> None:
     """
     for part in parts:
         if not _SESSION_NAME.fullmatch(part):
-            hint = "Spark's own catalog takes names of the letters a to z, digits and _ only."
+            hint = "Spark's own catalog accepts only the letters a to z, digits and _."
             raise DefinitionError("BAD_NAME", f"{part!r} cannot be the name of a table or schema.", hint=hint)
 
 

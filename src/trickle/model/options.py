@@ -189,7 +189,7 @@ class Options:
         object.__setattr__(self, "disable", frozenset(self.disable))
         if unknown := self.disable - OPTIMISATIONS:
             text = f"there is no optimisation named {', '.join(sorted(map(str, unknown)))}."
-            raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known are {', '.join(sorted(OPTIMISATIONS))}.")
+            raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known: {', '.join(sorted(OPTIMISATIONS))}.")
         if not isinstance(self.stored_plans, bool):
             raise DefinitionError("BAD_OPTION", f"stored_plans is {self.stored_plans!r}.", hint="Use True or False.")
         for limit in limits():

@@ -31,7 +31,7 @@ class TypeFacts:
         is_ranged: The least and greatest of some values may bound a scan, as constants.
         is_bitwise: Values are equal to polars exactly when they are the same to the bit.
         is_held: Values come back from polars as they went there.
-        is_bounded: A log's statistics, which are JSON, hold the least and the greatest value exactly.
+        is_bounded: A log's statistics, which are JSON, hold the minimum and the maximum exactly.
         is_partitioned: Arrow reads values from the text of a partition as Spark does.
     """
 
@@ -150,7 +150,7 @@ WHOLE_NUMBERS: Final = tuple(facts for facts in _ROWS if facts.is_whole)
 
 
 def facts_of(name: str) -> TypeFacts:
-    """Give the facts of a type by its name in Spark.
+    """Return the facts of a type by its name in Spark.
 
     >>> facts_of("bigint").is_summed, facts_of("decimal(10,2)").is_summed, facts_of("string collate UNICODE").is_compared
     (True, True, False)
@@ -161,7 +161,7 @@ def facts_of(name: str) -> TypeFacts:
 
 
 def mentions_floating(name: str) -> bool:
-    """Tell whether a type is floating, or has a part that is.
+    """Return whether a type is floating, or has a part that is.
 
     >>> mentions_floating("array<struct<x:float>>"), mentions_floating("bigint")
     (True, False)

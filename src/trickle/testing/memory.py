@@ -81,7 +81,7 @@ class MemorySource:
     def commit(
         self, inserts: Iterable[Row] = (), deletes: Iterable[Row] = (), *, schema: StructType | None = None
     ) -> int:
-        """Make the next version by taking ``deletes`` (one copy each) out and putting ``inserts`` in; give its number.
+        """Make the next version by taking ``deletes`` (one copy each) out and putting ``inserts`` in; return its number.
 
         Raises:
             StateError: ``STATE_MISMATCH``, a row to delete is not there.
@@ -121,7 +121,7 @@ class MemorySource:
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         """Say what the commits after ``since`` up to ``upto`` did."""
         if not 0 <= since <= upto <= self.head():
-            text = f"{self.name} is at version {self.head()}; the change from {since} to {upto} was asked for"
+            text = f"{self.name} is at version {self.head()}; the change from {since} to {upto} was requested"
             return VersionRange(since, upto, broken=Reason(SOURCE_REWOUND, text))
         before, after = self.columns(since), self.columns(upto)
         for name in columns:
@@ -357,7 +357,7 @@ class MemoryStateTables:
         self._known: dict[str, tuple[MemoryTarget, MemorySource]] = {}
 
     def get(self, name: str) -> tuple[MemoryTarget, MemorySource] | None:
-        """Give a state table, to write and to read; None if there is none."""
+        """Return a state table, to write and to read; None if there is none."""
         return self._known.get(name)
 
     def open(self, name: str, like: Callable[[], DataFrame]) -> tuple[MemoryTarget, MemorySource]:

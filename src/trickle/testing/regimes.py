@@ -124,7 +124,7 @@ def regime(name: str) -> Options:
         DefinitionError: ``UNKNOWN_REGIME``.
     """
     if name not in REGIMES:
-        hint = f"Known are {', '.join(REGIMES)}."
+        hint = f"Known: {', '.join(REGIMES)}."
         raise DefinitionError("UNKNOWN_REGIME", f"there is no regime {name!r}.", hint=hint)
     return REGIMES[name]
 

@@ -28,7 +28,7 @@ class Edit:
 
     Attributes:
         leaving: Places of the stored rows that go, each once.
-        inserts: The rows that come, with the table's columns.
+        inserts: The inserted rows, with the table's columns.
     """
 
     leaving: Numbers
@@ -71,9 +71,9 @@ def edit_bag(stored: pa.Table, change: pa.Table) -> Edit:
 
 
 def _nearly(stored: pa.Table, leaving: Numbers, inserts: pa.Table, missing: pa.Table) -> tuple[Numbers, pa.Table, int]:
-    """Find partners of missing rows: stored ones first, then among the inserts, which lose them.
+    """Find matches of missing rows: stored ones first, then among the inserts, which lose them.
 
-    Gives the places of the stored ones, the inserts that are left, and how many rows found a partner.
+    Returns the places of the stored ones, the inserts that are left, and how many rows found a match.
     """
     exact = [place for place, kind in enumerate(missing.schema.types) if not arrow_facts(kind).is_floating]
     if len(exact) == missing.num_columns:

@@ -42,7 +42,7 @@ def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[Numbers, int]:
-    """Number the values of a column from 0; gives how many different ones there are, at least 1."""
+    """Number the values of a column from 0; returns how many different ones there are, at least 1."""
     coded = pc.dictionary_encode(_normal(column).combine_chunks(), null_encoding="encode")
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
@@ -50,7 +50,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[Numbers, int]:
 
 
 def _normal(column: Any) -> Any:
-    """Give floats one zero and one NaN."""
+    """Normalise the zeros and NaNs of floats."""
     if not arrow_facts(column.type).is_floating:
         return column
     nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
@@ -58,7 +58,7 @@ def _normal(column: Any) -> Any:
 
 
 def near(stored: pa.Table, wanted: pa.Table) -> Numbers:
-    """Give the places of stored rows that may equal a wanted one: all that do, and not many others.
+    """Return the places of stored rows that may equal a wanted one: all that do, and not many others.
 
     Each column of the few wanted rows is a set that the many stored values are looked up in, of a column after another
     only those that passed so far; only what passes all sets has to be numbered.
@@ -93,7 +93,7 @@ def taken(pool: Numbers, wanted: Numbers, counts: Numbers | None = None) -> Mask
 def nearest(pool: pa.Table, wanted: pa.Table) -> tuple[Numbers, Numbers]:
     """Pair each wanted row with a row of the pool that is equal but for near floating-point values, each at most once.
 
-    Gives the places of the pairs in both. Of several that are near the nearest is taken.
+    Returns the places of the pairs in both. Of several that are near the nearest is taken.
     """
     floating = [place for place, kind in enumerate(wanted.schema.types) if arrow_facts(kind).is_floating]
     others = [place for place in range(wanted.num_columns) if place not in floating]
@@ -116,12 +116,12 @@ def nearest(pool: pa.Table, wanted: pa.Table) -> tuple[Numbers, Numbers]:
 
 
 def with_places(table: pa.Table, places: Numbers | Sequence[int]) -> pa.Table:
-    """Give some rows of a table."""
+    """Return some rows of a table."""
     return table.take(pa.array(places, pa.int64()))
 
 
 def with_keys(rows: pa.Table, keys: Mapping[str, pa.Array]) -> pa.Table:
-    """Give the rows whose value of each key column is one of the given."""
+    """Return the rows whose value of each key column is one of the given."""
     for name, values in keys.items():
         rows = rows.filter(pc.is_in(rows[name], value_set=values.cast(rows[name].type)))
     return rows

@@ -3,7 +3,7 @@
 Law    a column is cached once it is asked for again, if there is room for it
        room is made only of columns that were last asked for before this one was: what is asked for in turn, and is too
        much to be cached, does not drive itself out
-       a cached column is sorted once it was looked into so often that the sort would have paid, as long as half of the room
+       a cached column is sorted once it was read so often that the sort would have paid, as long as half of the room
        is left: other columns save more
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Entry:
-    """A column, when it was last asked for, how often it was looked into, and its index if it has one."""
+    """A column, when it was last asked for, how often it was read, and its index if it has one."""
 
     column: Encoded
     asked: int
@@ -49,7 +49,7 @@ class _Asked:
 
 
 class ColumnCache:
-    """The columns cached by one process, by the address of their file; several threads may ask."""
+    """The columns cached by one process, by the address of their file; thread-safe."""
 
     name = "columns"
 
@@ -66,7 +66,7 @@ class ColumnCache:
         register(self)
 
     def size(self) -> CacheSize:
-        """Give how much it holds."""
+        """Return how much it holds."""
         with self._lock:
             return CacheSize(1, len(self._entries), self.bytes, 0, self.max_bytes)
 
@@ -104,7 +104,7 @@ class ColumnCache:
         return found if len(found) == len(sizes) else None
 
     def index(self, address: str, name: str) -> ColumnIndex | None:
-        """Give the index of a cached column; None if it has none, or is better looked at whole for now."""
+        """Return the index of a cached column; None if it has none, or is better looked at whole for now."""
         with self._lock:
             entry = self._entries.get((address, name))
             if entry is None or entry.index is not None:
@@ -123,7 +123,7 @@ class ColumnCache:
         return index
 
     def _ask(self, address: str, names: Sequence[str]) -> list[str] | None:
-        """Note that columns are asked for; gives those to decode, None if one was never asked for before."""
+        """Note that columns are asked for; returns those to decode, None if one was never asked for before."""
         self._clock += 1
         missing = [name for name in names if (address, name) not in self._entries]
         for name in names:
@@ -141,7 +141,7 @@ class ColumnCache:
         return None if fresh else missing
 
     def _since(self, address: str, names: Sequence[str]) -> int:
-        """Give when columns were asked for before, and note that they are again."""
+        """Return when columns were asked for before, and note that they are again."""
         asked = [found for name in names if (found := self._asked.get((address, name))) is not None]
         before = min((one.clock for one in asked), default=self._clock)
         for one in asked:

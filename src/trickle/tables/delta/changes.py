@@ -27,8 +27,8 @@ class ReadingPlan:
     """The files to read for a change.
 
     Attributes:
-        added: Files whose rows came. A file may be here more than once: then its rows count as often.
-        removed: Files whose rows went.
+        added: Files whose rows were inserted. A file may be here more than once: then its rows count as often.
+        removed: Files whose rows were deleted.
         remasked: Files that stayed but with another deletion vector: before, after. Only the rows masked by one of
             the two changed, so the unchanged rows of a big file never enter the change.
         feed: Change files, which carry their own signs.
@@ -41,12 +41,12 @@ class ReadingPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Tell that no row changed."""
+        """True if no row changed."""
         return not (self.added or self.removed or self.remasked or self.feed)
 
     @property
     def is_append(self) -> bool:
-        """Tell that rows only came."""
+        """True if the change is append-only."""
         return not (self.removed or self.remasked or self.feed)
 
     @property
@@ -66,7 +66,7 @@ class ReadingPlan:
 
 
 def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
-    """Give the ways to read the change of these commits, the best first.
+    """Return the ways to read the change of these commits, the best first.
 
     A way in which rows only come goes before the others, because what follows is cheaper then; after that, fewest bytes.
     """
@@ -183,7 +183,7 @@ _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:
 
 
 def _vector_path(text: str) -> str:
-    """Give the path of a deletion vector file: a folder prefix, then a UUID in base 85 (20 characters for 16 bytes)."""
+    """Return the path of a deletion vector file: a folder prefix, then a UUID in base 85 (20 characters for 16 bytes)."""
     prefix, encoded = text[:-20], text[-20:]
     number = b""
     for start in range(0, 20, 5):

@@ -29,7 +29,7 @@ class FileList:
 
     Law    files(v) = files(v - 1) - removed(v) + added(v), a file being a path with its deletion vector
 
-    Several threads may ask: it changes under the log's lock.
+    Thread-safe: it changes under the log's lock.
     """
 
     def __init__(self, log: DeltaLogFiles, options: Options = DEFAULT) -> None:
@@ -41,7 +41,7 @@ class FileList:
         self._files: dict[tuple[str, str], FileAction] = {}
 
     def at(self, version: int) -> list[FileAction] | None:
-        """Give the files at a version that is not older than the last one asked for; None if the log cannot tell."""
+        """Return the files at a version that is not older than the last one asked for; None if the log cannot say."""
         with self._log.lock:
             if self._generation != self._log.generation or version < self._version:
                 self._generation, self._version, self._files = self._log.generation, -1, {}
@@ -69,7 +69,7 @@ class FileList:
 
 
 def may_hold(file: FileAction, column: str, values: pa.Array) -> bool:
-    """Tell by the statistics in the log whether a file may have one of some whole numbers in a column."""
+    """Determine by the statistics in the log whether a file may have one of some whole numbers in a column."""
     low, high = _bounds(file, column)
     if low is None or high is None or not arrow_facts(values.type).is_bounded:
         return True
@@ -84,7 +84,7 @@ def _bounds(file: FileAction, column: str) -> tuple[int, int] | tuple[None, None
 
 
 def domain_of(files: Iterable[FileAction], column: str) -> int | None:
-    """Give how many whole numbers lie between the least and the greatest value of a column; None if it is not known."""
+    """Return how many whole numbers lie between the minimum and the maximum of a column; None if it is not known."""
     bounds = [_bounds(file, column) for file in files]
     lows = [low for low, _ in bounds if low is not None]
     highs = [high for _, high in bounds if high is not None]

@@ -137,7 +137,7 @@ def find_near(table: DataFrame, signed: DataFrame, found: Found, kinds: Sequence
 
 
 def _paired(pairs: Sequence[tuple[Any, int, int, float]], need: dict[int, int]) -> dict[Any, int]:
-    """Give how many copies of each candidate go, the nearest pairs first; what is needed becomes less."""
+    """Return how many copies of each candidate go, the nearest pairs first; what is needed becomes less."""
     left: dict[Any, int] = {}
     gone: Counter[Any] = Counter()
     for candidate, copies, number, _ in sorted(pairs, key=itemgetter(3)):
@@ -177,7 +177,7 @@ def _near(kind: DataType, a: Column, b: Column) -> Column:
 
 
 def _distance(kinds: Sequence[DataType]) -> Column:
-    """Give how far two near rows are apart, as far as columns of numbers tell."""
+    """Return how far two near rows are apart, as far as columns of numbers tell."""
     numbers = [place for place, kind in enumerate(kinds) if isinstance(kind, DoubleType | FloatType)]
     parts = [fn.abs(fn.col(f"t{p}").cast("double") - fn.col(f"c{p}").cast("double")) for p in numbers]
     finite = [fn.when(part < fn.lit(float("inf")), part).otherwise(fn.lit(0.0)) for part in parts]
@@ -226,7 +226,7 @@ def all_equal(width: int, places: Sequence[int] | None = None) -> Column:
 
 
 def some_incomparable(frame: DataFrame, places: Sequence[int]) -> bool:
-    """Tell whether one of the columns has a type that Spark cannot compare: maps and variants, at any depth."""
+    """Return whether one of the columns has a type that Spark cannot compare: maps and variants, at any depth."""
     return any(_incomparable(frame.schema.fields[place].dataType) for place in places)
 
 

@@ -30,7 +30,7 @@ class DeltaFormat:
     """The Delta tables of a session."""
 
     def __init__(self, spark: SparkSession, options: Options = DEFAULT, columns: ColumnCache | None = None) -> None:
-        """Bind to a session; columns that are looked into again and again are cached in ``columns``."""
+        """Bind to a session; columns that are read again and again are cached in ``columns``."""
         self.spark = spark
         self.options = options
         self.columns = columns
@@ -38,25 +38,25 @@ class DeltaFormat:
         self._marked: dict[str, DeltaTable] = {}
 
     def locate_leaf(self, leaf: Any) -> Located | None:
-        """Give the place of the table that a leaf of a plan reads, None if it is not a Delta table."""
+        """Return the place of the table that a leaf of a plan reads, None if it is not a Delta table."""
         return locate_leaf(leaf)
 
     def location_of(self, name: str) -> str:
-        """Give the place of a table by its name."""
+        """Return the place of a table by its name."""
         return location_of(self.spark, name)
 
     def source(self, name: str, location: str) -> DeltaSource:
-        """Give the table at a place to be read."""
+        """Return the table at a place to be read."""
         return DeltaSource(
             self.spark, name, location, driver_io=self._driver_io, columns=self.columns, options=self.options
         )
 
     def target(self, name: str, location: str) -> DeltaTarget:
-        """Give the table at a place to be written."""
+        """Return the table at a place to be written."""
         return DeltaTarget(self.spark, name, location, driver_io=self._driver_io, options=self.options)
 
     def state_tables(self, name: str, location: str) -> DeltaStateTables:
-        """Give the state tables of the stream table at a place."""
+        """Return the state tables of the stream table at a place."""
         return DeltaStateTables(self.spark, name, location, driver_io=self._driver_io, options=self.options)
 
     def create(
@@ -73,7 +73,7 @@ class DeltaFormat:
         )
 
     def marks(self, location: str) -> Marks | None:
-        """Tell from a table's log what makes it a stream table."""
+        """Determine from a table's log what makes it a stream table."""
         log = self._log(location)
         try:
             head = log.head()

@@ -59,12 +59,12 @@ class DeltaHandle:
 
     @staticmethod
     def _object(package: Jvm, name: str) -> Jvm:
-        """Give a Scala singleton object."""
+        """Return a Scala singleton object."""
         return getattr(getattr(package, f"{name}$"), "MODULE$")
 
     @property
     def log(self) -> Jvm:
-        """Give the table's ``DeltaLog``; Delta itself caches it, and forgets it when the table is dropped."""
+        """Return the table's ``DeltaLog``; Delta itself caches it, and forgets it when the table is dropped."""
         self._session_class.setActiveSession(self._session)
         if self._path is None:
             self._path = self._jvm.org.apache.hadoop.fs.Path(self.location)
@@ -88,17 +88,17 @@ class DeltaHandle:
     # -- log -----------------------------------------------------------------------------------------------------
 
     def update(self) -> Jvm:
-        """Give the newest snapshot, looking at storage."""
+        """Return the newest snapshot, looking at storage."""
         return self.log.update(False, self._none, self._none)
 
     def head(self) -> tuple[int, str]:
-        """Give the newest version (-1: no table) and the table's id."""
+        """Return the newest version (-1: no table) and the table's id."""
         snapshot = self.update()
         version = int(snapshot.version())
         return version, str(snapshot.metadata().id()) if version >= 0 else ""
 
     def snapshot_at(self, version: int) -> Jvm:
-        """Give the snapshot of a version; the newest one is Delta's cached own, any other is built."""
+        """Return the snapshot of a version; the newest one is Delta's cached own, any other is built."""
         log = self.log
         newest = log.unsafeVolatileSnapshot()
         if newest.version() != version:
@@ -108,17 +108,17 @@ class DeltaHandle:
         return log.getSnapshotAt(version, self._none, self._none, False)
 
     def metadata(self, version: int) -> Mapping[str, Any]:
-        """Give the ``metaData`` action in force at a version."""
+        """Return the ``metaData`` action in force at a version."""
         body: Mapping[str, Any] = json.loads(self.snapshot_at(version).metadata().json())["metaData"]
         return body
 
     def protocol(self, version: int) -> Mapping[str, Any]:
-        """Give the ``protocol`` action in force at a version."""
+        """Return the ``protocol`` action in force at a version."""
         body: Mapping[str, Any] = json.loads(self.snapshot_at(version).protocol().json())["protocol"]
         return body
 
     def read_commits(self, start: int, end: int) -> Iterator[tuple[int, str]]:
-        """Give the text of the commits from ``start`` to ``end`` that the log still has."""
+        """Return the text of the commits from ``start`` to ``end`` that the log still has."""
         log = self.log
         log.update(False, self._none, self._none)
         files = log.getChangeLogFiles(start, end, self._none, False)
@@ -128,7 +128,7 @@ class DeltaHandle:
             yield int(pair._1()), str(log.store().read(pair._2(), conf).mkString("\n"))
 
     def exists(self, path: str) -> bool:
-        """Tell whether a file, named as the log names it, is still on storage."""
+        """Return whether a file, named as the log names it, is still on storage."""
         file, system = self._file(path)
         return bool(system.exists(file))
 
@@ -142,21 +142,21 @@ class DeltaHandle:
     # -- reading -------------------------------------------------------------------------------------------------
 
     def relation(self, version: int) -> DataFrame:
-        """Give all rows at a version, as a plan that is one ``LogicalRelation`` pinned to that version.
+        """Return all rows at a version, as a plan that is one ``LogicalRelation`` pinned to that version.
 
         Built from the snapshot itself, not by ``versionAsOf``: that refuses versions older than the retention time
-        even while their files are still there, and builds the snapshot anew at each call.
+        even while their files are still there, and builds the snapshot again at each call.
         """
         log = self.log
         relation = log.createRelation(self.seq(()), self.some(self.snapshot_at(version)), self._none, True)
         return self.frame(self._session.baseRelationToDataFrame(relation))
 
     def files(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
-        """Give the rows of ``AddFile`` actions, read with a snapshot's schema; deletion vectors are honoured."""
+        """Return the rows of ``AddFile`` actions, read with a snapshot's schema; deletion vectors are honoured."""
         return self.frame(self.log.createDataFrame(snapshot, self.seq(files), False, self._none))
 
     def addressed_files(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
-        """Give the rows of ``AddFile`` actions with a ``_metadata`` that has ``row_index``, a row's place in its file.
+        """Return the rows of ``AddFile`` actions with a ``_metadata`` that has ``row_index``, a row's place in its file.
 
         Delta shows that field only for tables that may have deletion vectors, though its reader always knows it: so
         the reader, and only the reader, is told that this one may.
@@ -173,7 +173,7 @@ class DeltaHandle:
         return self.frame(self._session.baseRelationToDataFrame(relation))
 
     def masked_rows(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
-        """Give only the rows that the deletion vectors of ``AddFile`` actions mask."""
+        """Return only the rows that the deletion vectors of ``AddFile`` actions mask."""
         log = self.log
         keep = self._delta.RowIndexFilterType.IF_NOT_CONTAINED
         filters = self._jvm.java.util.HashMap()
@@ -186,7 +186,7 @@ class DeltaHandle:
         return self._scan(index)
 
     def feed(self, snapshot: Jvm, files: Sequence[Jvm]) -> DataFrame:
-        """Give the rows of change files, with ``_change_type``, by an ordinary file scan (Delta's own is an RDD)."""
+        """Return the rows of change files, with ``_change_type``, by an ordinary file scan (Delta's own is an RDD)."""
         log = self.log
         index = self._delta.files.TahoeChangeFileIndex(self._session, self._spec(files), log, log.dataPath(), snapshot)
         return self._scan(index)
@@ -220,7 +220,7 @@ class DeltaHandle:
         return self.action("add", body)
 
     def vector_difference(self, left: FileAction, right: FileAction) -> Mapping[str, Any] | None:
-        """Give a deletion vector of the rows that ``left`` masks and ``right`` does not, None if there is none."""
+        """Return a deletion vector of the rows that ``left`` masks and ``right`` does not, None if there is none."""
         if not left.vector:
             return None
         if not right.vector:
@@ -243,7 +243,7 @@ class DeltaHandle:
         }
 
     def masked_places(self, file: FileAction) -> NDArray[np.int64]:
-        """Give the places of the rows that a file's deletion vector masks, in order."""
+        """Return the places of the rows that a file's deletion vector masks, in order."""
         log = self.log
         store = self._object(self._delta.storage.dv, "DeletionVectorStore").createInstance(log.newDeltaHadoopConf())
         places = store.read(self.add_file(file).deletionVector(), log.dataPath()).values()
@@ -267,7 +267,7 @@ class DeltaHandle:
         return self.log.startTransaction(self._none, self.some(snapshot))
 
     def all_files(self, transaction: Jvm) -> list[Jvm]:
-        """Give the ``AddFile`` actions of a transaction's snapshot, with the count of their rows."""
+        """Return the ``AddFile`` actions of a transaction's snapshot, with the count of their rows."""
         always = self._object(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
         found = transaction.filterFiles(self.seq([always]), True)
         return [found.apply(place) for place in range(found.size())]
@@ -285,12 +285,12 @@ class DeltaHandle:
         system.delete(file, False)
 
     def has_feed(self, snapshot: Jvm) -> bool:
-        """Tell whether a snapshot's table keeps a change feed."""
+        """Return whether a snapshot's table keeps a change feed."""
         value = snapshot.metadata().configuration().get("delta.enableChangeDataFeed")
         return bool(value.isDefined() and str(value.get()).lower() == "true")
 
     def folder_exists(self) -> bool:
-        """Tell whether there is anything at the location."""
+        """Return whether there is anything at the location."""
         folder, system = self._folder()
         return bool(system.exists(folder))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
-    """Give the keys that a table's metadata hold, by the columns' present names; a key of a dropped column is none.
+    """Return the keys that a table's metadata hold, by the columns' present names; a key of a dropped column is none.
 
     Raises:
         SourceError: ``BAD_KEYS``, someone else wrote the property.

@@ -2,7 +2,7 @@
 
 A Delta table's versions are files ``_delta_log/%020d.json``, one JSON action a line. Asking Spark for them costs jobs;
 reading them is microseconds on a local path and one request each elsewhere. ``DeltaLogFiles`` gives typed commits and
-keeps the newest ones parsed: a commit never changes once written, unless the table was dropped and made anew or put back
+keeps the newest ones parsed: a commit never changes once written, unless the table was dropped and created again or put back
 from a backup, which is noticed by the newest known file being gone or another. What is in a log that is not the format's
 ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 """
@@ -42,7 +42,7 @@ LOG_FOLDER: Final = "_delta_log"
 
 
 def commit_file(folder: Folder, version: int) -> str:
-    """Give the address of a version's commit, in the folder of its table."""
+    """Return the address of a version's commit, in the folder of its table."""
     return folder / f"{LOG_FOLDER}/{version:020d}.json"
 
 
@@ -59,7 +59,7 @@ class DeltaLogFiles:
 
     A log on a storage that the driver knows is read by Python; any other, and one whose commits a catalog coordinates, by
     Delta's own log store.
-    Several threads may ask: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
+    Thread-safe: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
     """
 
     def __init__(self, handle: DeltaHandle, options: Options = DEFAULT, name: str = "") -> None:
@@ -85,7 +85,7 @@ class DeltaLogFiles:
         return f"'{self.name}' at {self._handle.location}" if self.name else self._handle.location
 
     def head(self) -> int:
-        """Give the newest version.
+        """Return the newest version.
 
         Raises:
             SourceError: ``SOURCE_MISSING``, no table is there.
@@ -103,7 +103,7 @@ class DeltaLogFiles:
         return head
 
     def commits(self, since: int, upto: int) -> tuple[Commit, ...]:
-        """Give the commits after ``since`` up to and including ``upto``, oldest first.
+        """Return the commits after ``since`` up to and including ``upto``, oldest first.
 
         Raises:
             SourceError: ``HISTORY_EXPIRED``, the log does not reach back that far.
@@ -127,7 +127,7 @@ class DeltaLogFiles:
         return tuple(found)
 
     def commit(self, version: int) -> Commit | None:
-        """Give one commit, None if the log no longer has (or does not yet have) it.
+        """Return one commit, None if the log no longer has (or does not yet have) it.
 
         Raises:
             SourceError: ``UNREADABLE_LOG``, what is there is not a commit.
@@ -155,7 +155,7 @@ class DeltaLogFiles:
         return self._parsed(version, text, mark)
 
     def digest(self, version: int) -> str | None:
-        """Give what tells the commit of a version from another of the same number, None if the log no longer has it."""
+        """Return what distinguishes a version from another of the same number, None if the log no longer has it."""
         with self.lock:
             known = self._commits.known(version)
             if known is not None and known.mark is not None and self._mark(version) not in (known.mark, None):
@@ -182,7 +182,7 @@ class DeltaLogFiles:
         return SourceError(
             UNREADABLE_LOG,
             f"Version {version} of the Delta table {self._called} cannot be read from {version:020d}.json: {what}.",
-            hint="If it is still being copied, wait; else put the file back from a backup. Nothing was written.",
+            hint="If it is still being copied, wait; else restore the file from a backup. Nothing was written.",
         )
 
     @contextmanager
@@ -198,7 +198,7 @@ class DeltaLogFiles:
             raise SourceError(
                 UNREADABLE_LOG,
                 f"Delta cannot read the log of the table {self._called}: {said}",
-                hint="Put back what is missing in its folder _delta_log, from a backup.",
+                hint="Restore what is missing in its folder _delta_log from a backup.",
             ) from error
 
     def _unsupported(self, what: str) -> SourceError:
@@ -209,7 +209,7 @@ class DeltaLogFiles:
         )
 
     def metadata(self, version: int) -> Mapping[str, Any]:
-        """Give the table's metadata (id, schema, partition columns, properties) at a version.
+        """Return the table's metadata (id, schema, partition columns, properties) at a version.
 
         Raises:
             SourceError: ``UNSUPPORTED_PROTOCOL``, a reader of that version must know what is not known here.
@@ -220,7 +220,7 @@ class DeltaLogFiles:
             return self._find_action("metadata", version)
 
     def protocol(self, version: int) -> Mapping[str, Any]:
-        """Give the features that readers and writers of a version must know.
+        """Return the features that readers and writers of a version must know.
 
         Raises:
             SourceError: ``UNSUPPORTED_PROTOCOL``, readers must know one that neither the driver nor Delta does.
@@ -253,14 +253,14 @@ class DeltaLogFiles:
         return None
 
     def missing(self, paths: set[str]) -> list[str]:
-        """Give those of the files (paths as the log writes them) that storage no longer has."""
+        """Return those of the files (paths as the log writes them) that storage no longer has."""
         addresses = {path: self.address_of(path) for path in sorted(paths)}
         known = [address for address in addresses.values() if address is not None]
         gone = set(self.folder.storage.missing(known)) if self.folder is not None else set()
         return [p for p, address in addresses.items() if (address in gone if address else not self._handle.exists(p))]
 
     def address_of(self, path: str) -> str | None:
-        """Give the address of a file, named as the log names it, None if it is not on the table's storage."""
+        """Return the address of a file, named as the log names it, None if it is not on the table's storage."""
         if self.folder is None:
             return None
         if not path.startswith("/") and ":" not in path.split("/", 1)[0]:
@@ -270,11 +270,11 @@ class DeltaLogFiles:
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether the log is a folder that holds every commit, and the driver reads it: then commits may be put there."""
+        """Return whether the log is a folder with every commit that the driver reads: then commits may be put there."""
         return not self._by_store()
 
     def _by_store(self) -> bool:
-        """Tell whether Delta must be asked: of an unknown storage, or of commits that wait in a folder of their own."""
+        """Return whether Delta must be asked: of an unknown storage, or of commits that wait in a folder of their own."""
         if self.folder is None:
             return True
         if self._coordinated is None:
@@ -316,7 +316,7 @@ class DeltaLogFiles:
         return version
 
     def _is_other(self, version: int) -> bool:
-        """Tell, when the head has moved on, whether the commit that was the head is another by now."""
+        """Say, when the head has moved on, whether the commit that was the head is another by now."""
         known = self._commits.pop(self._head) if version > self._head else None
         return known is not None and self.digest(self._head) != known.commit.digest
 

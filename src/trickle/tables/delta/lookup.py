@@ -1,6 +1,6 @@
 """Rows of a version of a Delta table by their keys, in the driver.
 
-A look-up goes from the source to here to the files (``driver/find.py``). What was found lately is not searched for again: the
+A look-up goes from the source to here to the files (``driver/find.py``). What was found recently is not searched for again: the
 same keys are asked for by several terms of a change, and by other stream tables.
 """
 
@@ -41,12 +41,12 @@ class _Way:
         return self.base.generation, self.base.version, *(field.name for field in self.fields)
 
     def near(self, keys: Mapping[str, pa.Array]) -> list[FileAction]:
-        """Give the files that may hold some keys."""
+        """Return the files that may hold some keys."""
         return [f for f in self.base.files if all(may_hold(f, name, values) for name, values in keys.items())]
 
 
 class KeyLookup:
-    """Finds the rows of one table; several threads may ask."""
+    """Finds the rows of one table; thread-safe."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KeyLookup:
     ) -> None:
         """Bind to a table; reads nothing yet.
 
-        Columns looked into again and again are cached in ``columns``. With ``change_of`` those of one version serve later
+        Columns read again and again are cached in ``columns``. With ``change_of`` those of one version serve later
         ones too.
         """
         self._table = table
@@ -68,7 +68,7 @@ class KeyLookup:
         self._found, self._read = LookupCache(options), LookupCache(options)
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows at a version that have some keys, without any all of a small table's.
+        """Return the rows at a version that have some keys, without any all of a small table's.
 
         None if they may be many, or only Spark can find them.
         """
@@ -98,7 +98,7 @@ class KeyLookup:
     def _requests(
         self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
     ) -> Iterator[tuple[tuple[str, ...], Mapping[str, pa.Array]]]:
-        """Give what to ask for, the first that can be answered: all rows of a small table, then those with the keys."""
+        """Return what to ask for, the first that can be answered: all rows of a small table, then those with the keys."""
         few = self._options.whole_rows
         if keys and (self._table.count(version) or few + 1) <= few:
             yield tuple(sorted({*columns, *keys})), {}
@@ -107,7 +107,7 @@ class KeyLookup:
     def _ways(
         self, generation: int, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
     ) -> Iterator[_Way]:
-        """Give the versions to look into: one looked into before, if there is one, then the version itself.
+        """Return the versions to read: one read before, if there is one, then the version itself.
 
         None at all if many rows may have the keys, or only Spark can read them.
         """
@@ -128,7 +128,7 @@ class KeyLookup:
         yield _Way(at, fields)
 
     def _older(self, at: Base, columns: Sequence[str]) -> _Way | None:
-        """Give a version looked into before whose files still serve, with the changes since; None if there is none."""
+        """Return a version read before whose files still serve, with the changes since; None if there is none."""
         base = self._base
         if self._change_of is None or (base and base.generation == at.generation and at.version <= base.version):
             return None
@@ -148,7 +148,7 @@ class KeyLookup:
     def _completed(
         self, way: _Way, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array], read: pa.Table | None
     ) -> pa.Table | None:
-        """Give rows that were read as they are at the version; None if they cannot be rolled forward."""
+        """Return rows that were read as they are at the version; None if they cannot be rolled forward."""
         if read is None or not way.is_rolled_forward:
             return read
         found = way.base.roll_forward(read, version, keys)
@@ -158,7 +158,7 @@ class KeyLookup:
         return found.select(list(columns))
 
     def _foreseen(self, version: int, keys: Mapping[str, pa.Array]) -> float:
-        """Give how many rows some keys may have, as far as the log tells: a value like any other."""
+        """Return how many rows some keys may have, as far as the log says: a value like any other."""
         rows = self._table.count(version) or 0
         domains = ((len(values), self._table.domain(version, name)) for name, values in keys.items())
         return rows * min((some / all_ for some, all_ in domains if all_), default=0 if keys else 1)

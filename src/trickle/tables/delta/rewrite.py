@@ -39,7 +39,7 @@ class Addressed:
         )
 
     def some(self, addresses: Collection[str]) -> tuple[DataFrame, list[Jvm], int]:
-        """Give the rows of the files at these addresses, Delta's actions for the files, and their bytes."""
+        """Return the rows of the files at these addresses, Delta's actions for the files, and their bytes."""
         by_name: dict[str, list[tuple[FileAction, Jvm]]] = {}
         for file, action in self._files:
             by_name.setdefault(unquote(file.path).rpartition("/")[2], []).append((file, action))
@@ -55,9 +55,9 @@ class Addressed:
 
 
 def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, options: Options = DEFAULT) -> list[Jvm]:
-    """Write the files anew that hold found rows, without those and with ``inserts``; gives the actions that swap them.
+    """Write the files again that hold found rows, without those and with ``inserts``; returns the actions that swap them.
 
-    Where the table keeps a change feed, the rows that went and came are written to it too (``_change_type`` set), so
+    Where the table keeps a change feed, the deleted and inserted rows are written to it too (``_change_type`` set), so
     that it tells the change and not the rewrite.
     """
     held, actions, size = table.some(found.hit)
@@ -82,7 +82,7 @@ def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, o
 
 
 def repeated(frame: DataFrame, weight: str, most: int) -> DataFrame:
-    """Give each row as often as its weight says."""
+    """Repeat each row as often as its weight says."""
     if most <= 1:
         return frame
     return frame.withColumn("__copy", fn.explode(fn.expr(f"array_repeat(0, cast({weight} as int))")))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from trickle.tables.delta.actions import FileAction
 
 ChangeOf = Callable[[int, int, Sequence[str], int], "pa.Table | None"]
-"""Gives the change between two versions, its weights the last column; None if it has more rows than a bound, or is not
+"""Returns the change between two versions, its weights the last column; None if it has more rows than a bound, or is not
 cheap to have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A version whose files are looked into for later ones.
+    """A version whose files are read for later ones.
 
     Attributes:
         generation: Of the log; another one is that of another table.
@@ -47,7 +47,7 @@ class Base:
     changes: Mapping[tuple[int, int], pa.Table] | None = None
 
     def is_part_of(self, files: Sequence[FileAction]) -> bool:
-        """Tell whether all of its files are still among some: then nothing of it was rewritten."""
+        """Return whether all of its files are still among some: then nothing of it was rewritten."""
         return {file.path for file in self.files} <= {file.path for file in files}
 
     def extended(
@@ -76,7 +76,7 @@ class Base:
         return Base(self.generation, self.version, self.files, every, changes)
 
     def roll_forward(self, found: pa.Table, version: int, keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give rows with some keys, found in its files, as they are at a version; None if they are not those of before."""
+        """Return rows with some keys, found in its files, as they are at a version; None if they are not those of before."""
         steps = [change for (_, upto), change in (self.changes or {}).items() if upto <= version]
         names = [*found.column_names, WEIGHT]
         change = with_keys(pa.concat_tables([step.select(names) for step in steps]), keys)

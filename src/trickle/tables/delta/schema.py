@@ -16,7 +16,7 @@ _PHYSICAL_NAME: Final = "delta.columnMapping.physicalName"
 
 
 def column_facts(metadata: Mapping[str, Any]) -> dict[str, ColumnFact]:
-    """Give the columns of a ``metaData`` action, by name.
+    """Return the columns of a ``metaData`` action, by name.
 
     The identity is the name under which files hold the column: with column mapping it stays through a rename and is
     new after a drop and re-add; without it, it is the name itself.
@@ -51,7 +51,7 @@ _DIGITS: Final = {facts.json: facts.digits for facts in WHOLE_NUMBERS}
 
 
 def widened(before: Any, after: Any) -> Any:
-    """Give a type's JSON with its numbers as wide as in another one; None if that differs from it in anything else.
+    """Return a type's JSON with its numbers as wide as in another one; None if that differs from it in anything else.
 
     What the first says besides, the names under which files hold its fields for one, stays. These are the changes that
     Delta's type widening allows of a column's type, so that a result may follow its sources.

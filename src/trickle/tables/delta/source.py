@@ -71,27 +71,27 @@ class DeltaSource:
         return f"DeltaSource({self.name!r}, {self.path!r})"
 
     def head(self) -> int:
-        """Give the newest version."""
+        """Return the newest version."""
         return self.log.head()
 
     def identity(self, version: int) -> str:
-        """Give the table id in the metadata: a new table at the same path has another."""
+        """Return the table id in the metadata: a new table at the same path has another."""
         return str(self.log.metadata(version)["id"])
 
     def digest(self, version: int) -> str | None:
-        """Give what tells a version from another of the same number, as a backup that was put back and written on has."""
+        """Return what distinguishes a version from another of the same number, as in a restored backup."""
         return self.log.digest(version)
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
-        """Give the columns at a version, by name."""
+        """Return the columns at a version, by name."""
         return column_facts(self.log.metadata(version))
 
     def keys(self, version: int) -> TableKeys:
-        """Give the keys declared of the table at a version."""
+        """Return the keys declared of the table at a version."""
         return declared_keys(self.name, self.log.metadata(version))
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
-        """Tell from the log alone what the commits after ``since`` up to ``upto`` did."""
+        """Determine from the log alone what the commits after ``since`` up to ``upto`` did."""
         try:
             return self._classify(since, upto, columns)
         except SourceError as error:
@@ -103,7 +103,7 @@ class DeltaSource:
     def _classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         head = self.head()
         if since > head or upto > head or upto < since:
-            text = f"{self.name} is at version {head}; the change from {since} to {upto} was asked for"
+            text = f"{self.name} is at version {head}; the change from {since} to {upto} was requested"
             return VersionRange(since, upto, broken=Reason(SOURCE_REWOUND, text))
         generation = self.log.generation
         later = self.log.commits(since, head)
@@ -157,11 +157,11 @@ class DeltaSource:
         return next((plan for plan in plans if not self.log.missing(plan.at_risk(commits))), None)
 
     def changes(self, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
-        """Give the change over a version range: each row with its sign, not netted."""
+        """Return the change over a version range: each row with its sign, not netted."""
         return self.read(self._plan(versions), versions, columns)
 
     def small_changes(self, versions: VersionRange, columns: Sequence[str]) -> pa.Table | None:
-        """Give a small change as an Arrow table, read in the driver; None if Spark must read it."""
+        """Return a small change as an Arrow table, read in the driver; None if Spark must read it."""
         if not self._driver_io or not self.log.is_plain or not is_small_change(versions, self.options):
             return None
         try:
@@ -172,7 +172,7 @@ class DeltaSource:
             return None
 
     def _cheap_change(self, since: int, upto: int, columns: Sequence[str], most: int) -> pa.Table | None:
-        """Give a change that stands in change files and files that came.
+        """Return a change that stands in change files and files that came.
 
         None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
         """
@@ -194,7 +194,7 @@ class DeltaSource:
         return plan
 
     def read(self, plan: ReadingPlan, versions: VersionRange, columns: Sequence[str]) -> DataFrame:
-        """Give the rows of a reading plan with their signs."""
+        """Return the rows of a reading plan with their signs."""
         with self.log.errors_named():
             snapshot = self.handle.snapshot_at(versions.upto)
         lookup = self._completer(versions.since)
@@ -243,19 +243,19 @@ class DeltaSource:
         return complete
 
     def rows(self, version: int) -> int | None:
-        """Count the rows at a version, None if the log does not tell."""
+        """Count the rows at a version, None if the log does not say."""
         return self.table.count(version) if self._driver_io else None
 
     def domain(self, version: int, column: str) -> int | None:
-        """Give how many values a column of whole numbers may have, by the statistics in the log."""
+        """Return how many values a column of whole numbers may have, by the statistics in the log."""
         return self.table.domain(version, column) if self._driver_io else None
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
-        """Give the rows at a version that have some keys, read in the driver; None if Spark must find them."""
+        """Return the rows at a version that have some keys, read in the driver; None if Spark must find them."""
         return self._lookup.find(version, columns, keys) if self._driver_io else None
 
     def snapshot(self, version: int, columns: Sequence[str] = ()) -> DataFrame:  # noqa: ARG002 - the engine projects
-        """Give the rows at a version as one pinned relation with all columns; the last few handles are kept."""
+        """Return the rows at a version as one pinned relation with all columns; the last few handles are kept."""
         return self._snapshots.get((self.log.generation, version), lambda: self._frame(version))
 
     def _frame(self, version: int) -> DataFrame:

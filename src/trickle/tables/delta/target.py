@@ -105,7 +105,7 @@ class DeltaTarget:
         return TargetState(version, state.record, state.record_version, external)
 
     def check(self, expected: TargetState) -> int:
-        """Give the newest version, if the table is where a refresh expects it."""
+        """Return the newest version, if the table is where a refresh expects it."""
         now = self.state()
         if (now.record_version, now.external) != (expected.record_version, expected.external):
             raise conflict(self.name)
@@ -113,17 +113,17 @@ class DeltaTarget:
 
     @property
     def next_number(self) -> int:
-        """Give the number that the next transaction of ours carries."""
+        """Return the number that the next transaction of ours carries."""
         return self._number + 1
 
     def frame(self, version: int | None = None) -> DataFrame:
-        """Give the rows at a version, None being the newest."""
+        """Return the rows at a version, None being the newest."""
         version = self.log.head() if version is None else version
         plain = self.table.frame(version) if self.driver is not None else None
         return self.handle.relation(version) if plain is None else plain
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
-        """Give the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
+        """Return the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
         if self.driver is None:
             return None
         return self.driver.rows(self.options.commit_rows if to_search else self.options.whole_rows)
@@ -143,7 +143,7 @@ class DeltaTarget:
         return rows
 
     def _wider(self, rows: DataFrame) -> Mapping[str, Any] | None:
-        """Give the table's metadata with the types of rows that are to replace all others, if some are just wider."""
+        """Return the table's metadata with the types of rows that are to replace all others, if some are just wider."""
         metadata = self.log.metadata(self.log.head())
         stored = json.loads(metadata["schemaString"])
         schema = widened(stored, json.loads(rows.schema.json()))
@@ -332,7 +332,7 @@ class _Work:
         return Applied(version, inserted, deleted, dict(self._steps))
 
     def _own_log(self) -> DriverLog | None:
-        """Give the log if the driver may commit: Delta's own commit costs a Spark job and more."""
+        """Return the log if the driver may commit: Delta's own commit costs a Spark job and more."""
         if self.target.driver is None:
             return None
         try:
@@ -350,7 +350,7 @@ def _numbered(frame: DataFrame, *extra: str) -> DataFrame:
 
 
 def _gone(new: DataFrame, touched: DataFrame, places: Sequence[int]) -> DataFrame:
-    """Give the touched keys that no new row has, each once; without keys that is one, if there is no new row."""
+    """Return the touched keys that no new row has, each once; without keys that is one, if there is no new row."""
     one = new.sparkSession.range(1).select(fn.lit(True).alias("__gone"))
     if places:
         one = touched.toDF(*(f"c{place}" for place in places)).dropDuplicates().withColumn("__gone", fn.lit(True))
@@ -360,7 +360,7 @@ def _gone(new: DataFrame, touched: DataFrame, places: Sequence[int]) -> DataFram
 
 
 def _without(signed: DataFrame, cancelled: Mapping[int, int], most: int) -> DataFrame:
-    """Give the rows that come, less some copies of those with some numbers."""
+    """Return the inserted rows, less some copies of those with some numbers."""
     less = local_frame(signed.sparkSession, list(cancelled.items()), "__id BIGINT, __less BIGINT")
     left = signed.where("__w > 0").join(fn.broadcast(less), "__id", "left")
     left = left.withColumn("__w", fn.col("__w") - fn.coalesce("__less", fn.lit(0))).where("__w > 0")

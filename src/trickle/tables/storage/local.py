@@ -45,12 +45,12 @@ class LocalStorage:
         return max((int(number) for number in numbers if number.isdigit()), default=-1)
 
     def mark(self, address: str) -> tuple[int, ...] | None:
-        """Give inode, time and size."""
+        """Return inode, time and size."""
         stat = _stat(address)
         return None if stat is None else (stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
     def size(self, address: str) -> int:
-        """Give the bytes of a file."""
+        """Return the bytes of a file."""
         return Path(address).stat().st_size
 
     def get(self, address: str) -> bytes:
@@ -76,7 +76,7 @@ class LocalStorage:
             return [os.pread(file.fileno(), length, start) for start, length in ranges]
 
     def missing(self, addresses: Iterable[str]) -> list[str]:
-        """Give those of some files that are not there."""
+        """Return those of some files that are not there."""
         return [address for address in addresses if _stat(address) is None]
 
     def names(self, folder: str) -> list[str]:
@@ -87,7 +87,7 @@ class LocalStorage:
             return []
 
     def is_folder(self, address: str) -> bool:
-        """Tell whether there is a folder."""
+        """Return whether there is a folder."""
         return Path(address).is_dir()
 
     def make_folder(self, address: str, *, parents: bool = False) -> None:
@@ -141,7 +141,7 @@ class LocalStorage:
                     path.unlink()
 
     def readable(self, address: str) -> str:
-        """Give the path."""
+        """Return the path."""
         return address
 
     @contextmanager
@@ -154,11 +154,11 @@ class LocalStorage:
             sink.size = os.fstat(file.fileno()).st_size
 
     def uri(self, address: str) -> str:
-        """Give the path as a URI."""
+        """Return the path as a URI."""
         return Path(address).as_uri()
 
     def path(self, address: str) -> Path:
-        """Give the path."""
+        """Return the path."""
         return Path(address)
 
     @contextmanager

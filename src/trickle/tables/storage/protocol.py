@@ -33,7 +33,7 @@ class Storage(Protocol):
     """Files by their addresses."""
 
     def newest_version(self, log: str, after: int) -> int:
-        """Give the newest number of the files ``%020d.json`` in a folder, -1 if it has none.
+        """Return the newest number of the files ``%020d.json`` in a folder, -1 if it has none.
 
         ``after`` is the newest one known, -1 if none is: what came since is found without listing the rest. Where a number
         is missing, those beyond it still count.
@@ -41,11 +41,11 @@ class Storage(Protocol):
         ...
 
     def mark(self, address: str) -> Mark | None:
-        """Give what tells a file from another of the same address, None if it is not there."""
+        """Return what distinguishes a file from another of the same address, None if it is not there."""
         ...
 
     def size(self, address: str) -> int:
-        """Give the bytes of a file."""
+        """Return the bytes of a file."""
         ...
 
     def get(self, address: str) -> bytes:
@@ -61,7 +61,7 @@ class Storage(Protocol):
         ...
 
     def missing(self, addresses: Iterable[str]) -> list[str]:
-        """Give those of some files that are not there, in order."""
+        """Return those of some files that are not there, in order."""
         ...
 
     def names(self, folder: str) -> list[str]:
@@ -69,7 +69,7 @@ class Storage(Protocol):
         ...
 
     def is_folder(self, address: str) -> bool:
-        """Tell whether there is a folder, or files under that address."""
+        """Return whether there is a folder, or files under that address."""
         ...
 
     def make_folder(self, address: str, *, parents: bool = False) -> None:
@@ -101,7 +101,7 @@ class Storage(Protocol):
         ...
 
     def readable(self, address: str) -> str | BinaryIO:
-        """Give a file as readers of Parquet take it: a path, or a file that is open."""
+        """Return a file as readers of Parquet take it: a path, or a file that is open."""
         ...
 
     def writable(self, address: str) -> AbstractContextManager[Sink]:
@@ -109,11 +109,11 @@ class Storage(Protocol):
         ...
 
     def uri(self, address: str) -> str:
-        """Give the URI of a file, as Spark reads it."""
+        """Return the URI of a file, as Spark reads it."""
         ...
 
     def path(self, address: str) -> Path | None:
-        """Give the path of a file whose bytes are on this machine, None elsewhere."""
+        """Return the path of a file whose bytes are on this machine, None elsewhere."""
         ...
 
     def lock(self, address: str) -> AbstractContextManager[None]:

@@ -185,5 +185,5 @@ Check = Callable[[Case], Failure | None]
 
 
 def check(bench: Bench, case: Case) -> Failure | None:
-    """Run a case of one view; give its failure, if there is one."""
+    """Run a case of one view; return its failure, if there is one."""
     return next(iter(bench.run(case, verify_every=len(case.rounds) or 1).failures), None)

@@ -50,14 +50,14 @@ class Finder:
     def __init__(
         self, columns: ColumnCache | None = None, options: Options = DEFAULT, storage: Storage | None = None
     ) -> None:
-        """Know no file yet; columns that are looked into again and again are cached in ``columns``."""
+        """Start without files; columns that are read again and again are cached in ``columns``."""
         self._columns = columns
         self._options = options
         self._storage = STORAGES[""] if storage is None else storage
         self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
 
     def find(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
-        """Give the rows of files whose value of each key column is one of the given, with exactly these columns.
+        """Return the rows of files whose value of each key column is one of the given, with exactly these columns.
 
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
@@ -103,10 +103,10 @@ class Finder:
     def _checked(
         self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
     ) -> dict[str, _Facts]:
-        """Give what is known of files.
+        """Return what is known of files.
 
         Raises:
-            NeedsSparkError: They have other columns than these, or columns that the driver cannot look into.
+            NeedsSparkError: They have other columns than these, or columns that the driver cannot read.
         """
         if any(field.name == "*" or field.name.startswith("^") for field in fields):  # patterns to polars
             raise NeedsSparkError
@@ -121,7 +121,7 @@ class Finder:
     def _matching(
         self, file: str, held: Mapping[str, Encoded], names: Sequence[str], wanted: Mapping[str, pl.Series]
     ) -> pl.DataFrame:
-        """Give the rows of cached columns that have the keys: those of one column by its index, if it has one."""
+        """Return the rows of cached columns that have the keys: those of one column by its index, if it has one."""
         keys = {name: held[name].keys(values) for name, values in wanted.items()}
         places = None
         for name in wanted:
@@ -139,7 +139,7 @@ class Finder:
 
 
 def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: pl.DataFrame | None) -> pa.Table:
-    """Give the rows found in cached columns, as those hold them, and the rows read from files, as the schema says."""
+    """Return the rows found in cached columns, as those hold them, and the rows read from files, as the schema says."""
     tables = [schema.empty_table()]
     if found:
         rows = pl.concat(found, how="vertical_relaxed").to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -151,7 +151,7 @@ def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: pl.DataFrame
 
 
 def _in_order(values: pa.Array) -> pl.Series:
-    """Give values in order, each once, NULL aside."""
+    """Return values in order, each once, NULL aside."""
     return pl.Series(pl.from_arrow(pc.drop_null(pc.unique(values)))).sort()
 
 
@@ -167,7 +167,7 @@ def _facts(file: str | BinaryIO) -> _Facts:
 
 
 def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Give the bytes that a file's columns may take when decoded, by name."""
+    """Return the bytes that a file's columns may take when decoded, by name."""
     sizes: dict[str, int] = {}
     for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
         for place in range(group.num_columns):
@@ -179,7 +179,7 @@ def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
 
 
 def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) -> int:
-    """Give the bytes that a value of a column may take when it is cached."""
+    """Return the bytes that a value of a column may take when it is cached."""
     facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
     if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
         found = width(facts.min, facts.max, max(column.scale, 0))

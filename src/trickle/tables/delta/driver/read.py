@@ -36,7 +36,7 @@ _CAME: Final = pa.array(["insert", "update_postimage"])
 
 
 def is_small_change(versions: VersionRange, options: Options = DEFAULT) -> bool:
-    """Tell whether a change may be read in the driver; rows that the log does not count are counted in the files."""
+    """Return whether a change may be read in the driver; rows that the log does not count are counted in the files."""
     few = versions.rows is None or versions.rows <= options.driver_change_rows
     return few and versions.broken is None and versions.bytes <= options.driver_change_bytes
 
@@ -49,7 +49,7 @@ def read_change(
     vector: Vector,
     options: Options = DEFAULT,
 ) -> pa.Table:
-    """Give the rows of a reading plan: the columns in order, and their weights, netted unless rows only came.
+    """Return the rows of a reading plan: the columns in order, and their weights, netted unless the change is append-only.
 
     ``vector`` gives the places of the rows that a file's deletion vector masks.
 
@@ -88,7 +88,7 @@ def read_change(
 
 
 def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
-    """Give the files to read, each with the sign of its rows (None: it tells them itself) and which of them count."""
+    """Return the files to read, each with the sign of its rows (None: it tells them itself) and which of them count."""
     for files, sign in ((plan.added, 1), (plan.removed, -1)):
         for file in files:
             yield file, sign, _others(vector(file)) if file.vector else None
@@ -112,7 +112,7 @@ def read_file(
     partition: Mapping[str, str | None] | None = None,
     feed: bool = False,
 ) -> pa.Table:
-    """Give the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
+    """Return the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
 
     Raises:
         NeedsSparkError: Only Spark can read it, or it is gone.
@@ -157,7 +157,7 @@ def check_calendar(file: pq.ParquetFile) -> None:
 
 
 def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
-    """Give a column the table's type, if that changes how its values are held and not what they are."""
+    """Convert a column to the table's type, if that changes how its values are held and not what they are."""
     kind = column.type
     if kind == field.type:
         return column
@@ -180,7 +180,7 @@ def _family(kind: Any) -> str:
 
 
 def plain_type(kind: Any) -> Any:
-    """Give the type that a column's values have in whatever layout they are held."""
+    """Return the type that a column's values have in whatever layout they are held."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
@@ -202,7 +202,7 @@ def _partition(file: FileAction, names: set[str]) -> dict[str, str | None]:
 
 
 def _constant(text: str | None, kind: Any, count: int) -> Any:
-    """Give a partition column: the log has its value as text. Instants are written in the writer's zone: not ours."""
+    """Return a partition column: the log has its value as text. Instants are written in the writer's zone: not ours."""
     if text is None or text == "":
         return pa.nulls(count, kind)
     if not arrow_facts(kind).is_partitioned:

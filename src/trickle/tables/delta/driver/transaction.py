@@ -38,13 +38,13 @@ class StoredRows:
     name = "stored rows"
 
     def __init__(self, options: Options = DEFAULT) -> None:
-        """Know no file yet."""
+        """Start without files."""
         self.of_files: Mapping[str, pa.Table] = {}
         self._options = options
         register(self)
 
     def size(self) -> CacheSize:
-        """Give how much it holds."""
+        """Return how much it holds."""
         files = self.of_files
         return CacheSize(1, len(files), sum(rows.nbytes for rows in files.values()), 0, self._options.commit_bytes)
 
@@ -78,7 +78,7 @@ class Transaction:
     # -- reading
 
     def given(self, given: Given, schema: pa.Schema | None = None) -> pa.Table:
-        """Give rows that are in the driver, if they fit the schema (the table's own, if None)."""
+        """Return rows that are in the driver, if they fit the schema (the table's own, if None)."""
         wanted = schema or self.schema
         rows = given if isinstance(given, pa.Table) else None
         if rows is None or rows.schema.types != wanted.types:
@@ -101,7 +101,7 @@ class Transaction:
         return found
 
     def stored(self, files: Sequence[FileAction]) -> list[pa.Table]:
-        """Give the rows of the table's files; those of files not seen before are read."""
+        """Return the rows of the table's files; those of files not seen before are read."""
         counts = [file.records for file in files]
         size = sum(file.size for file in files)
         if any(file.vector for file in files) or None in counts or size > self.options.commit_bytes:
@@ -138,7 +138,7 @@ class Transaction:
         return self._commit(actions, "Overwrite", rows.num_rows, deleted)
 
     def apply(self, edit_of: Callable[[pa.Table], Edit]) -> Applied:
-        """Write the files anew that hold leaving rows, without those and with the rows that come."""
+        """Write the files again that hold leaving rows, without those and with the inserted rows."""
         files = self.files()
         parts = self.stored(files)
         stored = pa.concat_tables([self.schema.empty_table(), *parts])
@@ -174,7 +174,7 @@ class Transaction:
         return action
 
     def _as_in_files(self, rows: pa.Table) -> pa.Table:
-        """Give rows, perhaps with more columns than the table's, under the names that files have for them."""
+        """Return rows, perhaps with more columns than the table's, under the names that files have for them."""
         more = list(rows.schema)[len(self.schema) :]
         return pa.Table.from_arrays(rows.columns, schema=pa.schema([*self.file_schema, *more]))
 
@@ -198,6 +198,6 @@ class Transaction:
 
 
 def _change_rows(gone: pa.Table, came: pa.Table) -> pa.Table:
-    """Give the rows of the change feed."""
+    """Return the rows of the change feed."""
     kinds = pa.array(["delete"] * gone.num_rows + ["insert"] * came.num_rows, pa.string())
     return pa.concat_tables([gone, came]).append_column("_change_type", kinds)

@@ -37,7 +37,7 @@ class FileWriter:
         self.bytes = 0
 
     def add(self, rows: pa.Table) -> Action:
-        """Write rows to a data file; gives the action that adds it."""
+        """Write rows to a data file; returns the action that adds it."""
         path, size = self._write(f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", rows)
         return {
             "add": {
@@ -51,7 +51,7 @@ class FileWriter:
         }
 
     def feed(self, rows: pa.Table) -> Action:
-        """Write rows with their ``_change_type`` to a change file; gives the action that names it."""
+        """Write rows with their ``_change_type`` to a change file; returns the action that names it."""
         self.folder.storage.make_folder(self.folder / FEED_FOLDER)
         path, size = self._write(f"{FEED_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet", rows)
         return {"cdc": {"path": path, "partitionValues": {}, "size": size, "dataChange": False}}
@@ -75,7 +75,7 @@ class FileWriter:
 
 
 def _bounded(rows: pa.Table) -> list[str]:
-    """Name the columns whose least and greatest values tell which rows a file may hold.
+    """Name the columns whose minima and maxima tell which rows a file may hold.
 
     Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
     """
@@ -84,7 +84,7 @@ def _bounded(rows: pa.Table) -> list[str]:
 
 
 def removal(file: FileAction) -> Action:
-    """Give the action that takes a file out of the table."""
+    """Return the action that takes a file out of the table."""
     body = {
         "path": file.path,
         "deletionTimestamp": now_ms(),
@@ -99,7 +99,7 @@ def removal(file: FileAction) -> Action:
 
 
 def statistics(rows: pa.Table) -> str:
-    """Give a file's statistics as the log has them: counts, and bounds of the integers, which JSON holds exactly."""
+    """Return a file's statistics as the log has them: counts, and bounds of the integers, which JSON holds exactly."""
     bounds: dict[str, dict[str, int]] = {"min": {}, "max": {}}
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if not arrow_facts(field.type).is_bounded or column.null_count == len(column):
@@ -113,5 +113,5 @@ def statistics(rows: pa.Table) -> str:
 
 
 def now_ms() -> int:
-    """Give the time as Delta writes it."""
+    """Return the time as Delta writes it."""
     return time.time_ns() // 1_000_000
