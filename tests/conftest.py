@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+# On a busy machine an example takes as long as it takes: that tells nothing of what is tested.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 #: Tests in these folders carry the marker of the folder.
 MARKED_FOLDERS = {"spark", "slow"}
