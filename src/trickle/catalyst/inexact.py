@@ -1,7 +1,7 @@
-"""Tells which aggregate functions may give other last digits when they are computed again from the same rows.
+"""Finds aggregate functions whose last digits may differ when they are computed again from the same rows.
 
-Floating-point addition is not associative, and Spark adds in the order in which rows happen to arrive. A value that was
-computed so cannot be computed twice alike; it can only be remembered.
+Floating-point addition is not associative, and Spark adds in the order in which rows happen to arrive. Such a value
+may differ when computed again; it can only be stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ORDER_FREE: Final = frozenset(
         *("HyperLogLogPlusPlus", "CountMinSketchAgg", "BitAndAgg", "BitOrAgg", "BitXorAgg", "CollectTopK"),
     }
 )
-"""Functions that give the same whatever the order of their rows, once that of their results is fixed."""
+"""Functions whose result does not depend on the order of their rows, once the order of results is fixed."""
 
 _BY_CHANCE: Final = frozenset({"ApproximatePercentile", "HistogramNumeric"})
 """Functions whose result depends on the order of rows of any type."""

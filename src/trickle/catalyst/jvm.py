@@ -77,7 +77,7 @@ class Jvm:
 
     def _list(self, items: Iterable[Any]) -> Any:
         all_items = list(items)
-        # One call makes a list of up to ten.
+        # One call makes a list of up to ten items.
         if len(all_items) <= _LIST_OF:
             return self.cls("java.util.List").of(*all_items)
         java = self.cls("java.util.ArrayList")()

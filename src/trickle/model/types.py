@@ -1,7 +1,7 @@
 """Facts about types, in one table: what Spark, Arrow, polars and the statistics of a log do with their values alike.
 
-Whoever computes, compares or looks up values outside of Spark reads them here. A type that is not in the table, a collated
-string for one, is left to Spark.
+All code that computes, compares or looks up values outside of Spark reads this table. Spark handles a type that is not in
+it, such as a collated string.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeFacts:
-    """What is known of a type.
+    """The facts of a type.
 
     Attributes:
         name: As Spark's catalog writes it.
@@ -54,7 +54,7 @@ class TypeFacts:
 
     @property
     def is_whole(self) -> bool:
-        """True of whole numbers."""
+        """True for integers."""
         return self.digits > 0
 
 

@@ -1,4 +1,4 @@
-"""Names: where a table lies, whether it is a stream table, and which source stands behind a leaf of a query."""
+"""Resolves names: the location of a table, whether it is a stream table, and the source of a leaf of a query."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Catalog:
         return ".".join(shown_part(p.lower()) for p in (schema, parts[-1]))
 
     def refuse_existing(self, name: str) -> None:
-        """Refuse a name that a table or view has already."""
+        """Refuse a name that a table or view already has."""
         if self.is_there(name):
             hint = "Choose another name, or drop what is there."
             raise DefinitionError("NAME_TAKEN", f"there is already a table or view named '{name}'.", hint=hint)
@@ -81,7 +81,7 @@ class Catalog:
 
     @cached_property
     def _classes(self) -> tuple[Any, Any]:
-        """To look a class up by its path takes longer than to ask the catalog."""
+        """Looking up a class by its path takes longer than asking the catalog."""
         jvm: Any = self.spark._jvm
         return jvm.org.apache.spark.sql.catalyst.TableIdentifier, jvm.scala.Some
 
@@ -155,7 +155,7 @@ class Catalog:
     def _source(self, table_format: TableFormat, name: str, path: str) -> SourceTable:
         known = self._sources.get((name, path))
         if known is None:
-            # Of two threads that ask, both get the first one's: what it keeps is to serve all.
+            # If two threads ask, both get the first one's object, so that they share its caches.
             known = self._sources.setdefault((name, path), table_format.source(name, path))
         return known
 

@@ -1,6 +1,6 @@
-"""What a change does to a stored table, both in Arrow: which rows leave, which come. Pure.
+"""What a change does to a stored table, both in Arrow: which rows are deleted and inserted. Pure.
 
-Law    stored after = stored before - the leaving rows + the inserts, as bags
+Law    stored after = stored before - the deleted rows + the inserted rows, as bags
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Edit:
     """An edit of a table.
 
     Attributes:
-        leaving: Places of the stored rows that go, each once.
+        leaving: Positions of the stored rows to delete, each once.
         inserts: The inserted rows, with the table's columns.
     """
 
@@ -36,11 +36,11 @@ class Edit:
 
 
 class MissingRowsError(Exception):
-    """A change takes away rows that are not there."""
+    """A change deletes rows that are not stored."""
 
 
 def edit_bag(stored: pa.Table, change: pa.Table) -> Edit:
-    """Take -n copies of each row of ``change`` out, put +n in; the weight is its last column.
+    """Delete -n copies of each row of ``change``, insert +n; the weight is its last column.
 
     Rows with floating-point values that are not there as they are, but nearly so, are taken back too; one that is not
     stored at all may take back what the change itself brings.
@@ -87,7 +87,7 @@ def _nearly(stored: pa.Table, leaving: Numbers, inserts: pa.Table, missing: pa.T
 
 
 def edit_keys(stored: pa.Table, rows: pa.Table, touched: pa.Table, keys: Sequence[str]) -> Edit:
-    """Make ``rows`` the stored rows of their keys and of the touched ones; rows that are there already stay.
+    """Make ``rows`` the stored rows of the touched keys; rows that are already there stay.
 
     Without keys the whole table is replaced.
     """
@@ -117,7 +117,7 @@ def edit_sum(stored: pa.Table, delta: pa.Table, keys: Sequence[str], count: str)
     delta = delta.filter(_any_nonzero(delta, values))
     asked = delta.select(list(keys))
     places = near(stored.select(list(keys)), asked)
-    # Select last: rows taken from a table without columns are none.
+    # Select last: a table without columns has no rows to take.
     pool, wanted = row_ids(with_places(stored, places).select(list(keys)), asked)
     if len(np.unique(wanted)) != len(wanted):
         message = "a delta has each key once"
@@ -127,7 +127,7 @@ def edit_sum(stored: pa.Table, delta: pa.Table, keys: Sequence[str], count: str)
     if len(np.unique(pool)) != len(pool):
         message = "several rows of one key"
         raise MissingRowsError(message)
-    # Both sides in the order of their numbers: then the rows of the keys that are stored lie side by side.
+    # Sort both sides by number, so that the stored rows of a key lie side by side.
     known = np.isin(wanted, pool)
     places = places[np.argsort(pool)]
     by_number = np.argsort(wanted[known])

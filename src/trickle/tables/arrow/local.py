@@ -1,4 +1,4 @@
-"""Rows that the driver holds: as Python values, as Arrow tables, as local relations of Spark."""
+"""Rows in the driver: as Python values, Arrow tables, and local relations of Spark."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def arrow_table(rows: Sequence[Sequence[Any]], fields: StructType) -> pa.Table:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """Turn structs into dicts, which is how Arrow takes them."""
+    """Turn structs into dicts, as Arrow expects them."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
@@ -122,7 +122,7 @@ def local_rows(frame: DataFrame, most: int) -> pa.Table | None:
 
 
 _ARROW_CLASSES: Final[WeakKeyDictionary[SparkSession, tuple[Any, Any, Any, Any]]] = WeakKeyDictionary()
-"""To find a class by its name takes a millisecond."""
+"""Finding a class by name takes a millisecond."""
 
 
 def _arrow_classes(spark: SparkSession) -> tuple[Any, Any, Any, Any]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 _MAX_IDS: Final = 2**62
-"""Numbers above this are renumbered before another column is added, so that they never overflow."""
+"""Larger numbers are renumbered before another column is added, so that they never overflow."""
 
 
 def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:

@@ -1,4 +1,4 @@
-"""Rows from Arrow to Spark: the one place that hands them over.
+"""Rows from Arrow to Spark: the only place that passes them.
 
 Law    the DataFrame has the table's rows, each as often as the table has it, whatever the table's layout
 Why    Spark 4.1 drops all rows after an empty chunk that is not the first, does not know dictionaries and views, and takes a

@@ -1,1 +1,1 @@
-"""What the driver remembers of tables."""
+"""The caches of the driver."""

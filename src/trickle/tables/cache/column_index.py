@@ -1,4 +1,4 @@
-"""A column in order, in which the rows of some values are found without a look at the others.
+"""A sorted column, in which the rows of some values are found without reading the others.
 
 Law    places(keys) = every place that holds one of the keys, in order
 Cost   two binary searches for each key; to build it, a sort, unless the column is sorted as it is
@@ -33,7 +33,7 @@ class ColumnIndex:
 
     @classmethod
     def of(cls, column: pl.Series) -> ColumnIndex:
-        """Sort a column that ``is_indexed``."""
+        """Build the index of a column that ``is_indexed``."""
         values = column.to_physical()
         if column.is_sorted():
             return cls(values.to_numpy(), None)
@@ -55,7 +55,7 @@ class ColumnIndex:
 
     @property
     def bytes(self) -> int:
-        """Bytes it takes besides the column."""
+        """The bytes of the index, without the column."""
         return 0 if self._order is None else int(self._values.nbytes + self._order.nbytes)
 
     def places(self, keys: pl.Series, options: Options = DEFAULT) -> NDArray[Any] | None:

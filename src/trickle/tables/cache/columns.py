@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Entry:
-    """A column, when it was last asked for, how often it was read, and its index if it has one."""
+    """A column, when it was last read, how often, and its index if it has one."""
 
     column: Encoded
     asked: int
@@ -42,7 +42,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Asked:
-    """When a column that is not cached was last asked for, and how often it was."""
+    """When a column outside the cache was last read, and how often."""
 
     clock: int
     times: int = 0
@@ -54,7 +54,7 @@ class ColumnCache:
     name = "columns"
 
     def __init__(self, options: Options = DEFAULT) -> None:
-        """Keep nothing yet, and never more than some bytes."""
+        """Start empty, and never hold more than the allowed bytes."""
         self._options = options
         self.max_bytes = options.cache_bytes
         self.bytes = 0
@@ -123,7 +123,7 @@ class ColumnCache:
         return index
 
     def _ask(self, address: str, names: Sequence[str]) -> list[str] | None:
-        """Note that columns are asked for; returns those to decode, None if one was never asked for before."""
+        """Count a read of columns; return those to decode, None if one was never read before."""
         self._clock += 1
         missing = [name for name in names if (address, name) not in self._entries]
         for name in names:
@@ -141,7 +141,7 @@ class ColumnCache:
         return None if fresh else missing
 
     def _since(self, address: str, names: Sequence[str]) -> int:
-        """Return when columns were asked for before, and note that they are again."""
+        """Return when columns were last read, and note the new read."""
         asked = [found for name in names if (found := self._asked.get((address, name))) is not None]
         before = min((one.clock for one in asked), default=self._clock)
         for one in asked:
@@ -149,7 +149,7 @@ class ColumnCache:
         return before
 
     def _make_room(self, size: int, before: int) -> bool:
-        """Forget columns last asked for before a time, the oldest first, if that makes room."""
+        """Evict columns last read before a time, the oldest first, if that makes room."""
         size += self._reserved  # by other threads that decode
         if self.bytes + size <= self.max_bytes:
             return True

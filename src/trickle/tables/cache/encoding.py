@@ -1,4 +1,4 @@
-"""Columns in as few bytes as their values need, for those that stay in memory.
+"""Encodes cached columns in as few bytes as their values need.
 
 Law    decoded(of(column)) = column
 How    whole numbers, dates and decimals of up to 18 digits are held as the narrowest whole numbers that all of them fit
@@ -19,7 +19,7 @@ from trickle.model.options import DEFAULT, Options
 
 _WIDTHS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
 MAX_DIGITS: Final = 18
-"""Decimals of so many digits are whole numbers of 64 bits."""
+"""Decimals with so many digits fit into 64-bit integers."""
 
 _FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
@@ -40,7 +40,7 @@ class Encoded:
 
     @classmethod
     def of(cls, column: pl.Series, options: Options = DEFAULT) -> Encoded:
-        """Hold a column."""
+        """Encode a column."""
         few = options.encoding_texts
         if column.dtype == pl.String and column.head(options.encoding_sample).n_unique() <= few:
             coded = column.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
@@ -56,7 +56,7 @@ class Encoded:
 
     @property
     def bytes(self) -> int:
-        """Bytes it takes."""
+        """The bytes of the encoded column."""
         return int(self.numbers.estimated_size() + (0 if self.texts is None else self.texts.estimated_size()))
 
     def keys(self, values: pl.Series) -> pl.Series:

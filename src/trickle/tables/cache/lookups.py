@@ -19,7 +19,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.rows import with_keys
 
 Place = tuple[object, ...]
-"""Where rows are looked up: files and columns."""
+"""The files and columns of a look-up."""
 
 Keys = Mapping[str, pa.Array]
 """Values of columns."""

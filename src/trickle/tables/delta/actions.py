@@ -1,6 +1,6 @@
 """The commits of a Delta table: the lines of one log file as typed actions.
 
-Whatever is not the format's is refused: to pass over it would be to lose rows.
+Anything that violates the format is refused: skipping it would lose rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MalformedCommitError(Exception):
-    """A log file holds something else than one action a line; the text says where."""
+    """A log file does not have one action per line; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class FileAction:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version of a Delta table, as its log tells it.
+    """One version of a Delta table, as in its log.
 
     Attributes:
         digest: Of the file's lines, the same however they were read.
@@ -170,7 +170,7 @@ def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
 
 
 def _statistics(text: object) -> Mapping[str, Any] | None:
-    """Read a file's statistics; without them, and with such as cannot be read, the rows are the same."""
+    """Read a file's statistics; missing or unreadable ones do not affect the rows."""
     try:
         stats = json.loads(text) if isinstance(text, str) and text else None
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which files of a Delta table hold the change between two versions. Pure: commits in, a reading plan out.
+"""Finds the files of a Delta table with the change between two versions. Pure: commits in, a reading plan out.
 
 Law    rows(upto) - rows(since) = sum over the commits of (rows of added files - rows of removed files),
        a file counted with the deletion vector it had. Equal files of opposite sign cancel.
@@ -56,7 +56,7 @@ class ReadingPlan:
         return sum(file.size for file in whole)
 
     def at_risk(self, commits: Sequence[Commit]) -> set[str]:
-        """Name the files of this plan that VACUUM may have taken, given all commits since: those no longer in the table.
+        """List the files of this plan that VACUUM may have removed, given all commits since: those no longer in the table.
 
         Deletion vectors are files too. Change files are never in the table.
         """
@@ -81,13 +81,13 @@ def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
 
 
 def removed_files(commits: Sequence[Commit]) -> set[str]:
-    """Name the files of the snapshot before these commits that they took out of the table, compaction included."""
+    """List the files of the snapshot before these commits that they removed, including compaction."""
     plan = _net_files(commits)
     return _with_vectors((*plan.removed, *(before for before, _ in plan.remasked)))
 
 
 def _net_files(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> ReadingPlan:
-    """Sum the signed files of the commits and pair what is left of one path."""
+    """Sum the signed files of the commits and pair the rest by path."""
     weights: Counter[tuple[str, str]] = Counter()
     files: dict[tuple[str, str], FileAction] = {}
     for commit in commits:
@@ -96,7 +96,7 @@ def _net_files(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> 
             files.setdefault(file.key, file)
         for file in commit.adds:
             weights[file.key] += 1
-            files[file.key] = file  # an add knows more than a remove: its statistics
+            files[file.key] = file  # an add has statistics, a remove does not
     added: dict[str, list[FileAction]] = {}
     removed: dict[str, list[FileAction]] = {}
     for key, weight in weights.items():
@@ -116,7 +116,7 @@ def _net_files(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> 
 
 
 def layers(files: Iterable[FileAction]) -> list[list[FileAction]]:
-    """Split files so that no path comes twice in one part: a scan knows one deletion vector per path."""
+    """Split files so that no path occurs twice in a part: a scan knows one deletion vector per path."""
     parts: list[list[FileAction]] = []
     seen: Counter[str] = Counter()
     for file in files:

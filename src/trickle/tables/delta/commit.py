@@ -45,7 +45,7 @@ def conflict(name: str) -> ConflictError:
 
 
 def commit_lock(location: str) -> AbstractContextManager[None]:
-    """Hold the table's lock, if its storage has locks."""
+    """Hold the lock of the table, if its storage has locks."""
     folder = folder_at(location)
     return nullcontext() if folder is None else folder.storage.lock(folder / f"{LOG_FOLDER}/.trickle.lock")
 
@@ -57,7 +57,7 @@ class Transaction:
     """
 
     def __init__(self, table: DeltaTable, name: str) -> None:
-        """Start on the newest snapshot; what is known of the table's files saves a Spark job."""
+        """Start on the newest snapshot; known files save a Spark job."""
         self.handle = handle = table.handle
         self.name = name
         self.snapshot: Jvm = handle.update()
@@ -114,7 +114,7 @@ class Transaction:
             return int(self._transaction.commit(self.handle.seq([*actions, mark]), operation))
 
     def abandon(self) -> None:
-        """Delete the files written, which no version will name."""
+        """Delete the written files, which no version refers to."""
         for file in self._written:
             self.handle.delete(file.path)
         self._written = []

@@ -1,4 +1,4 @@
-"""Making the Delta table of a new stream table: an empty one, then its rows; or nothing at all."""
+"""Creates the Delta table of a new stream table: an empty one, then its rows; or nothing at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trickle.tables.delta.jvm import Jvm
 
 _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
-"""Signs that Parquet's schema does not take: with one of them in a name, Delta must map names to others."""
+"""Characters that Parquet does not accept in names: Delta must map a name with one of them."""
 
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -95,7 +95,7 @@ def make_target(
         try:
             _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
         except BaseException as error:
-            # One who does not ask for the lock may have come first, and may not have finished.
+            # A process that ignores the lock may have come first, and may not have finished.
             if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
                 raise _taken(name) from error
             if fresh and handle is not None:
@@ -177,7 +177,7 @@ def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:
 
 
 def _clean(spark: SparkSession, name: str, made: DeltaHandle, identity: str, *, fresh: bool) -> None:
-    """Take away the table of a failed creation, unless another was made in its place meanwhile."""
+    """Remove the table of a failed creation, unless another was created in its place meanwhile."""
     if not made.folder_exists() or made.head()[1] != identity:
         return
     spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")

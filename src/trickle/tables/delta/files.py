@@ -33,7 +33,7 @@ class FileList:
     """
 
     def __init__(self, log: DeltaLogFiles, options: Options = DEFAULT) -> None:
-        """Follow a log from its beginning; reads nothing yet."""
+        """Follow a log from its beginning; read nothing yet."""
         self._log = log
         self._options = options
         self._generation = -1
@@ -62,7 +62,7 @@ class FileList:
             return list(self._files.values())
 
     def learn(self, version: int, files: Sequence[FileAction]) -> None:
-        """Take over the files at a version from Delta, where the log alone could not tell them."""
+        """Take the files at a version from Delta, if the log alone does not determine them."""
         with self._log.lock:
             self._generation, self._version = self._log.generation, version
             self._files = {file.key: file for file in files}

@@ -1,4 +1,4 @@
-"""Finding rows of a Delta table by value, to delete them by address.
+"""Finds rows of a Delta table by value, to delete them by address.
 
 A small change is a local relation: then one job joins the table with it, and which addresses go is decided in the
 driver. A big one stays in the cluster: the same decision is a window, and its result is persisted for the rewrite.
@@ -44,7 +44,7 @@ _NUMBER: Final = StructType([StructField("__id", LongType())])
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of the table that are to go.
+    """Rows of the table to delete.
 
     Attributes:
         addresses: ``__file`` and ``__row`` of each.
@@ -64,7 +64,7 @@ class Found:
 
     @property
     def count(self) -> int:
-        """Count the rows that are to go."""
+        """Count the rows to delete."""
         return sum(self.hit.values())
 
 

@@ -301,7 +301,7 @@ class DeltaHandle:
         self.forget()
 
     def forget(self) -> None:
-        """Make Delta forget what it knows of the table: it takes a file of the same name for the same file."""
+        """Make Delta drop its cached state of the table: it treats files of the same name as the same file."""
         self._object(self._delta, "DeltaLog").invalidateCache(self._session, self._folder()[0])
 
     def delete_empty_folder(self) -> None:

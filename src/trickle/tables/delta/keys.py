@@ -1,4 +1,4 @@
-"""Keys declared of a Delta table: a property of the table, so that everybody who reads it sees them."""
+"""Declared keys of a Delta table: a property of the table, so that every reader sees them."""
 
 from __future__ import annotations
 

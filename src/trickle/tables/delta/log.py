@@ -48,7 +48,7 @@ def commit_file(folder: Folder, version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A commit that was read, and what told its file from another."""
+    """A commit that was read, and the mark of its file."""
 
     commit: Commit
     mark: Mark | None
@@ -145,7 +145,7 @@ class DeltaLogFiles:
             self._read_by_store(version, version)
             known = self._commits.known(version)
             return None if known is None else known.commit
-        mark = self._mark(version)  # before it is read: what is written after this is another file
+        mark = self._mark(version)  # before reading: a later write makes another file
         try:
             text = self.folder.storage.get(self._file(version)).decode()
         except FileNotFoundError:
@@ -187,7 +187,7 @@ class DeltaLogFiles:
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:
-        """Turn what Delta says of a log that it cannot read (a gap, a feature it does not know) into our errors."""
+        """Turn Delta's errors about unreadable logs (a gap, an unknown feature) into ours."""
         try:
             yield
         except (Py4JJavaError, PySparkException) as error:
@@ -289,7 +289,7 @@ class DeltaLogFiles:
         if self._head >= 0 and self._mark(self._head) != self._head_mark:
             self._forget()
             self._handle.forget()
-        # Where a commit is missing, those after it count: to stop before it would be to take what came after for nothing.
+        # If a commit is missing, later ones still count: stopping before it would ignore them.
         self._head = (
             -1 if self.folder is None else self.folder.storage.newest_version(self.folder / LOG_FOLDER, self._head)
         )

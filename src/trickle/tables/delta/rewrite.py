@@ -1,4 +1,4 @@
-"""Rewriting the files of a Delta table without some of their rows, named by address."""
+"""Rewrites the files of a Delta table without some of their rows, given by address."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Addressed:
 
 
 def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, options: Options = DEFAULT) -> list[Jvm]:
-    """Write the files again that hold found rows, without those and with ``inserts``; returns the actions that swap them.
+    """Rewrite the files with found rows, without these and with ``inserts``; return the actions that swap them.
 
     Where the table keeps a change feed, the deleted and inserted rows are written to it too (``_change_type`` set), so
     that it tells the change and not the rewrite.
@@ -74,7 +74,7 @@ def rewrite(table: Addressed, found: Found, inserts: DataFrame, inserted: int, o
         rows = marked.where(fn.col("__leaves").isNull()).select(*places).toDF(*table.names)
         if inserted:
             rows = rows.union(inserts)
-    # Small files cost every later read more than they save here.
+    # Small files cost every later read more than they save now.
     if size <= options.one_file_bytes and inserted <= options.one_file_rows:
         rows = rows.coalesce(1)
     written = table.transaction.write(rows)
@@ -89,5 +89,5 @@ def repeated(frame: DataFrame, weight: str, most: int) -> DataFrame:
 
 
 def quoted(name: str) -> str:
-    """Quote a column name, whatever signs are in it."""
+    """Quote a column name, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"

@@ -40,7 +40,7 @@ _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_ti
 
 
 class DeltaSource:
-    """A Delta table that is read: with the change feed or without, with deletion vectors or without."""
+    """A Delta table to read, with or without a change feed and deletion vectors."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class DeltaSource:
         if altered is not None:
             return VersionRange(since, upto, broken=altered)
         plans = reading_plans(commits)
-        needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits took out
+        needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits removed
         if not plans[0].is_empty:
             needed |= removed_files(commits)
         gone = self.log.missing(needed)
@@ -231,7 +231,7 @@ class DeltaSource:
         return change
 
     def _completer(self, since: int) -> Callable[[FileAction], FileAction]:
-        """Some writers leave size and partition values out of a remove; the old snapshot still has them."""
+        """Add size and partition values that some writers leave out of a remove; the old snapshot has them."""
 
         def complete(file: FileAction) -> FileAction:
             if file.body.get("size") is not None and file.body.get("partitionValues") is not None:

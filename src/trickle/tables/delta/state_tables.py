@@ -1,4 +1,4 @@
-"""The tables of a stream table's state tables: Delta tables in a hidden folder inside its own.
+"""The state tables of a stream table: Delta tables in a hidden folder inside its own.
 
 Spark and VACUUM pass over folders whose names begin with ``_``; dropping the stream table drops them with it. Their versions
 are of use to nobody but the next refresh, so files of older ones are deleted as soon as it has gone by. Whoever still computes
@@ -71,7 +71,7 @@ class DeltaStateTables:
         if found is not None:
             return found
         place = self._place(name)
-        self._delete(place)  # Delta may remember one that was deleted
+        self._delete(place)  # Delta may have cached one that was deleted
         self._make(place, like())
         self._known.pop(name, None)
         return self._handles(name)
@@ -84,7 +84,7 @@ class DeltaStateTables:
 
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
         """Say in words why a state table cannot be used: its log, its columns, its files."""
-        # What is remembered of it does not count: its files may have been changed since.
+        # Do not trust caches: its files may have changed since.
         table = DeltaTable(DeltaHandle(self.spark, self._place(name)), self.options, self.name)
         try:
             version = table.log.head()
@@ -116,7 +116,7 @@ class DeltaStateTables:
             return [str(row[0]) for row in found.select("path").collect()]
 
     def _delete(self, place: str) -> None:
-        """Delete a state table's folder, and whatever lies in the way of a new one."""
+        """Delete a state table's folder, and anything that blocks a new one."""
         folder = folder_at(place)
         if folder is not None:
             for address in (folder.parent, folder.address):

@@ -48,7 +48,7 @@ def open_table(spark: SparkSession, location: str, options: Options = DEFAULT, n
 
 
 def forget_table(spark: SparkSession, location: str, options: Options = DEFAULT) -> None:
-    """Let the next one who opens a location start again: what lay there was deleted."""
+    """Make the next ``open_table`` of a location start fresh: its table was deleted."""
     with _SHARED_LOCK:
         _SHARED.pop(_key(spark, location, options), None)
 
@@ -90,7 +90,7 @@ class DeltaTable:
             return files.at(version)
 
     def learn_files(self, version: int, files: Sequence[FileAction]) -> None:
-        """Take over the files at the newest version from Delta, where the log alone could not tell them."""
+        """Take the files at the newest version from Delta, if the log alone does not determine them."""
         with self.log.lock:
             self._newest_files.learn(version, files)
             self._newest = version

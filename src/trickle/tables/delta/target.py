@@ -85,7 +85,7 @@ class DeltaTarget:
             return self._state
 
     def _search(self, head: int) -> TargetState:
-        """Go back from the head to our newest commit; where the log ends before one is found, there is no record."""
+        """Search back from the head for our newest commit; if the log ends before, there is no record."""
         start = head
         while (commit := self.log.commit(start)) is not None and APPLICATION not in commit.transactions:
             start -= 1

@@ -1,4 +1,4 @@
-"""What the driver needs of a storage to read and write tables without Spark.
+"""What the driver needs from a storage to read and write tables without Spark.
 
 Files go by their *address*: what the storage itself calls them (on a local disk a path), whole and unquoted. Every method may
 be called by several threads. A file that is not there is ``FileNotFoundError``; anything else that fails is an ``OSError``.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeAlias
 
 Mark: TypeAlias = Hashable
-"""What tells a file from another that is put in its place: an inode and its times, or an ETag."""
+"""What distinguishes a file from another put in its place: an inode and its times, or an ETag."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Storage(Protocol):
         ...
 
     def names(self, folder: str) -> list[str]:
-        """Name what lies in a folder; nothing, if there is none."""
+        """List the names in a folder; nothing if there is no folder."""
         ...
 
     def is_folder(self, address: str) -> bool:
@@ -77,7 +77,7 @@ class Storage(Protocol):
         ...
 
     def clear(self, folder: str) -> None:
-        """Delete what lies at the address of a folder and is none."""
+        """Delete anything at the address of a folder that is not a folder."""
         ...
 
     def put(self, address: str, data: bytes) -> None:
@@ -97,7 +97,7 @@ class Storage(Protocol):
         ...
 
     def sweep(self, folder: str) -> None:
-        """Delete what killed processes left of files that they were putting into a folder."""
+        """Delete unfinished files that killed processes left in a folder."""
         ...
 
     def readable(self, address: str) -> str | BinaryIO:

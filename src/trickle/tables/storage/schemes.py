@@ -1,4 +1,4 @@
-"""Which storage a location is on: a row for each scheme. What has none here is left to Spark."""
+"""The storage of a location: one row for each scheme. Spark handles a scheme without a row."""
 
 from __future__ import annotations
 

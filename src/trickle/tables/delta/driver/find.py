@@ -156,7 +156,7 @@ def _in_order(values: pa.Array) -> pl.Series:
 
 
 def _facts(file: str | BinaryIO) -> _Facts:
-    """Look at a file's end."""
+    """Read the footer of a file."""
     try:
         with pq.ParquetFile(file) as parquet:
             check_calendar(parquet)

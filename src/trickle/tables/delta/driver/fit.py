@@ -1,4 +1,4 @@
-"""Which Delta tables the driver may read and write without Spark: those whose every feature is known here."""
+"""Which Delta tables the driver may read and write without Spark: those with known features only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class NeedsSparkError(Exception):
-    """The driver cannot do this: Spark must. Never seen by a user."""
+    """The driver cannot do this, so Spark must. Users never see it."""
 
 
 _READER_FEATURES: Final = frozenset(
@@ -42,7 +42,7 @@ _NEWEST_READER: Final = 3
 
 
 def unknown_reading(protocol: Mapping[str, Any]) -> str | None:
-    """Name what readers of a table must know and nobody here does, None if there is no such thing."""
+    """Name a reader feature that is unknown here, None if there is none."""
     version = int(protocol["minReaderVersion"])
     if version > _NEWEST_READER:
         return f"reader version {version}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _SWEPT_EVERY: Final = 10
-"""Commits between looks for unfinished files: to list a log takes longer than the rest of a commit."""
+"""Commits between two searches for unfinished files: listing a log takes longer than the rest of a commit."""
 
 
 class DriverLog:
@@ -82,7 +82,7 @@ class DriverLog:
                 raise
             if (files := target.table.files(version)) is not None:
                 checksum = checksum_text(files, self.metadata, self.protocol)
-                with suppress(OSError):  # without it the version is as good, only slower to read
+                with suppress(OSError):  # the version is valid without it, only slower to read
                     storage.put(made.removesuffix(".json") + ".crc", checksum.encode())
             if version % _SWEPT_EVERY == 0:
                 storage.sweep(self.folder / LOG_FOLDER)

@@ -1,4 +1,4 @@
-"""One write in progress in the driver: what it reads of the table, the files it writes, its commit."""
+"""One write transaction in the driver: what it reads, the files it writes, its commit."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Transaction:
         return self._commit([self._add(rows)] if rows.num_rows else [], "Append", rows.num_rows, 0)
 
     def replace_all(self, rows: pa.Table) -> Applied:
-        """Put rows in the place of all others; whoever reads the change feed sees that from the files."""
+        """Replace all rows; readers of the change feed see this from the files."""
         files = self.files()
         actions = [removal(file) for file in files]
         if rows.num_rows:
@@ -138,7 +138,7 @@ class Transaction:
         return self._commit(actions, "Overwrite", rows.num_rows, deleted)
 
     def apply(self, edit_of: Callable[[pa.Table], Edit]) -> Applied:
-        """Write the files again that hold leaving rows, without those and with the inserted rows."""
+        """Rewrite the files with deleted rows, without these rows and with the inserted ones."""
         files = self.files()
         parts = self.stored(files)
         stored = pa.concat_tables([self.schema.empty_table(), *parts])
@@ -192,7 +192,7 @@ class Transaction:
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
     def close(self) -> None:
-        """Delete the files written if no commit can name them."""
+        """Delete the written files if no commit can refer to them."""
         if not self.log.may_be_committed:
             self.writer.abandon()
 

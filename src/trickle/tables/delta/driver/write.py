@@ -60,7 +60,7 @@ class FileWriter:
         address = self.folder / name
         self.written.append(address)
         texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]
-        # Dictionaries pay for texts only; numbers are written several times quicker without.
+        # Dictionaries pay only for strings; numbers are written several times faster without.
         options = {"store_schema": False, "store_decimal_as_integer": True, "use_dictionary": texts or False}
         with self.folder.storage.writable(address) as sink:
             pq.write_table(rows, sink.file, compression="snappy", write_statistics=_bounded(rows), **options)
@@ -68,7 +68,7 @@ class FileWriter:
         return name, sink.size
 
     def abandon(self) -> None:
-        """Delete what was written."""
+        """Delete the written files."""
         for address in self.written:
             self.folder.storage.delete(address)
         self.written = []
