@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import textwrap
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 import trickle
-from trickle import DefinitionError, NotDifferentiableError, SourceError, Trickle, UnknownTableError
+from trickle import DefinitionError, NotDifferentiableError, SourceError, StateError, Trickle, UnknownTableError
 
 
 @pytest.fixture
@@ -187,6 +189,44 @@ def test_tables_explain_validate_and_drop(spark, shop):
         shop.refresh("totals")
     with pytest.raises(UnknownTableError, match="not a stream table"):
         shop.refresh("orders")
+
+
+def foreseen(text: str) -> tuple[str, list[str]]:
+    """The mode and the steps that an explanation ends with."""
+    mode, *steps = text.rpartition("Next refresh, as things are now: ")[2].splitlines()
+    return mode, [step.strip() for step in steps]
+
+
+def test_explain_foresees_what_refresh_does(spark, shop):
+    """Whatever happened: nothing, new rows, external writes, lost state."""
+    table = shop.create("totals", TOTALS)
+    strict = shop.create("strict", TOTALS, mode="differential")
+    state = Path(spark.sql("DESCRIBE DETAIL totals").first()["location"].removeprefix("file:")) / "_trickle"
+    events = {
+        "no_data": lambda: None,
+        "differential": lambda: spark.sql("INSERT INTO orders SELECT * FROM orders LIMIT 1"),
+        "TABLE_MODIFIED": lambda: spark.sql("DELETE FROM totals"),
+        "STATE_MISSING": lambda: (
+            shutil.rmtree(state),
+            spark.sql("INSERT INTO orders SELECT * FROM orders LIMIT 1"),
+        ),
+    }
+    for expected, happen in events.items():
+        happen()
+        versions = spark.sql("DESCRIBE HISTORY totals").count()
+        mode, steps = foreseen(table.explain())
+        assert spark.sql("DESCRIBE HISTORY totals").count() == versions
+        report = table.refresh()
+
+        assert mode == report.mode
+        assert expected in (report.mode, report.reason.code if report.reason else None)
+        assert report.reason is None or any(str(report.reason) in step for step in steps)
+    spark.sql("DELETE FROM strict")
+    mode, (step,) = foreseen(strict.explain())
+    assert mode == "an error"
+    assert "TABLE_MODIFIED" in step
+    with pytest.raises(StateError, match="TABLE_MODIFIED"):
+        strict.refresh()
 
 
 BAD = {

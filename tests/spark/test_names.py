@@ -77,13 +77,13 @@ def test_of_two_that_create_one_name_one_wins(spark, place):
 
     def run(value):
         trickle = Trickle(spark)
-        refuse = trickle._catalog.refuse_existing
+        refuse = trickle._engine.catalog.refuse_existing
 
         def meet(name):
             refuse(name)
             both.wait()
 
-        trickle._catalog.refuse_existing = meet
+        trickle._engine.catalog.refuse_existing = meet
         try:
             trickle.create("raced", f"SELECT a, {value} AS who FROM src")
             outcomes.append(value)

@@ -53,10 +53,10 @@ class Keys:
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])
 
-    def distinct(self, most: int) -> pa.Array | None:
-        """Give the values, each once, NULL aside; None if they are more than ``most``."""
+    def distinct(self, max_values: int) -> pa.Array | None:
+        """Give the values, each once, NULL aside; None if they are more than ``max_values``."""
         found = pc.drop_null(pc.unique(self.values))
-        return found if len(found) <= most else None
+        return found if len(found) <= max_values else None
 
     def also(self, other: Keys) -> Keys:
         """Give both."""

@@ -44,7 +44,7 @@ def decide(now: Situation) -> tuple[Step, ...]:
         return (NoData(),)
     if reason is None:
         reason = _why_source_broken(now) or _why_cheaper(now)
-    if reason is not None and reason.code == codes.COST and not now.is_required:
+    if reason is not None and reason.code == codes.COST and not now.requires_state:
         # To fill the state tables too may take as long again: they wait until a refresh needs them. Not so what is
         # remembered: the next change could not be computed from rows that were computed without it.
         return (Recompute(reason, from_sources=True),)

@@ -21,7 +21,7 @@ class StateTableFacts:
     """What is known of one state table.
 
     Attributes:
-        is_required: True if it holds values that cannot be computed twice alike.
+        is_required: True if the result would not be right without it: it holds values that cannot be computed twice alike.
         is_empty: True if it is not there, or has no refresh on record.
         digest: Of the version that the last refresh read, as it is now; None if it is gone.
         rebuilt: Why this refresh recomputed it; None if it did not, or has not come to it.
@@ -97,8 +97,8 @@ class Situation:
         )
 
     @property
-    def is_required(self) -> bool:
-        """True if some state table holds values that cannot be computed twice alike."""
+    def requires_state(self) -> bool:
+        """True if the result would not be right without some state table."""
         return any(s.is_required for s in self.state_tables)
 
     @property

@@ -84,14 +84,14 @@ def _is_newest(prepared: Prepared, record: RefreshRecord) -> bool:
     return all(source.head() == record.frontier[name].version for name, source in prepared.sources.items())
 
 
-def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int, most: int) -> VerifyReport:
-    different = counted.where("__weight <> 0").drop("__rows").limit(most).collect()
+def _differences(name: str, counted: DataFrame, rows: int, missing: int, extra: int, max_rows: int) -> VerifyReport:
+    different = counted.where("__weight <> 0").drop("__rows").limit(max_rows).collect()
     lacking: Counter[tuple[object, ...]] = Counter()
     surplus: Counter[tuple[object, ...]] = Counter()
     for row in different:
         *values, weight = tuple(row)
         (lacking if weight > 0 else surplus)[_frozen(values)] += abs(weight)
-    if missing + extra <= most:
+    if missing + extra <= max_rows:
         for want in list(lacking):
             for have in list(surplus):
                 if is_near(want, have):

@@ -320,7 +320,7 @@ def _choose(mask: Any, then: Any, otherwise: Any) -> Any:
     return pc.if_else(mask, then, otherwise)
 
 
-def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, most: int) -> Any:
+def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, max_rows: int) -> Any:
     """Divide decimals one by one, as Spark does: by zero there is no quotient, others are rounded half up, twice.
 
     Spark's quotients have 38 digits after the point before they get the digits of their type.
@@ -334,7 +334,7 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, most: int) -> 
     quick = _small_quotients(dividends, divisors, type_)
     if quick is not None:
         return quick
-    if len(dividends) > most:
+    if len(dividends) > max_rows:
         raise NotHereError
     # In units of the last digits: dividend / divisor = quotient * up / down.
     shift = _MAX_DIGITS + divisors.type.scale - dividends.type.scale

@@ -1,0 +1,33 @@
+"""Checks what users hand to the verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import get_args
+
+from trickle.errors import DefinitionError
+from trickle.model.definition import Mode
+
+
+def check_mode(mode: object) -> None:
+    """Refuse modes that are none."""
+    if mode not in get_args(Mode):
+        raise DefinitionError("BAD_MODE", f"there is no mode {mode!r}.", hint="Use auto, differential or full.")
+
+
+def check_switches(disable: object, stored_plans: object) -> None:
+    """Refuse arguments of other types than they have."""
+    if not isinstance(stored_plans, bool):
+        text = f"stored_plans is True or False, not {stored_plans!r}."
+        raise DefinitionError("BAD_OPTION", text, hint="False refuses stored DataFrame plans.")
+    if not isinstance(disable, Collection) or not all(isinstance(name, str) for name in disable):
+        text = f"disable is a set of names, not {disable!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance disable={"key_lookup"}.')
+
+
+def check_versions(at: object) -> None:
+    """Refuse versions that are none."""
+    pairs = at.items() if isinstance(at, Mapping) else () if at is None else ((at, at),)
+    if not all(isinstance(n, str) and isinstance(v, int) and not isinstance(v, bool) for n, v in pairs):
+        text = f"at gives the versions of sources by their names, not {at!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance at={"orders": 43}.')

@@ -1,0 +1,151 @@
+"""From a query to something that can be refreshed: analysed in a session of its own, compiled, stored as a definition."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
+from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
+from trickle.errors import DefinitionError
+from trickle.model.definition import Definition, bad_definition, read_definition
+from trickle.refresh.prepare import Prepared, prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trickle.catalyst.jvm import Jvm
+    from trickle.catalyst.lift import ResolveLeaf
+    from trickle.model.definition import Mode
+    from trickle.tables.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """A definition as Spark understands it.
+
+    Attributes:
+        session: The copy of the user's session that its query is analysed in; None for a stored plan.
+        plan: The analysed query.
+        views: The stored views that it reads, with their texts.
+    """
+
+    definition: Definition
+    session: Any
+    plan: Any
+    views: Views
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Analyses and compiles the definitions of stream tables.
+
+    Attributes:
+        stored_plans: False refuses definitions by a DataFrame.
+    """
+
+    jvm: Jvm
+    frontend: Frontend
+    catalog: Catalog
+    stored_plans: bool
+
+    def define(self, query: str | DataFrame, mode: Mode) -> Analysed:
+        """Make a definition of a query, with the settings of the user's session that its meaning depends on."""
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+        catalog = self.jvm.spark.catalog.currentCatalog()
+        schema = self.jvm.spark.catalog.currentDatabase()
+        settings = self.frontend.settings()
+        session = self.frontend.session(settings, catalog, schema)
+        text: str | None = None
+        if isinstance(query, ClassicFrame):
+            plan = self.frontend.analyse_frame(query)
+        else:
+            plan = self.frontend.analyse_sql(session, query)
+            self._refuse_temporary(plan)
+            if not self.frontend.has_variables(plan):
+                # With variables, its text means nothing to another session: the plan is kept, with their values.
+                text = str(query)
+        definition = Definition(
+            query=text,
+            mode=mode,
+            settings=settings,
+            catalog=catalog,
+            schema_name=schema,
+            spark=self.jvm.spark.version,
+        )
+        return Analysed(definition, session, plan, self.frontend.views(plan))
+
+    def read(self, table: str, text: str) -> Analysed:
+        """Analyse the definition that a table carries."""
+        definition = read_definition(table, text)
+        if unknown := sorted(definition.settings.keys() - set(RECORDED_SETTINGS)):
+            # A setting may name a class to be loaded: what a property says is not set unseen.
+            raise bad_definition(table, f"has settings that are never recorded: {', '.join(unknown)}")
+        session = None
+        if definition.query is not None:
+            session = self.frontend.session(definition.settings, definition.catalog, definition.schema_name)
+        return self.analyse(definition, session)
+
+    def analyse(self, definition: Definition, session: Any) -> Analysed:
+        """Analyse a definition, whose query may mean something else than before."""
+        plan = self.analyse_plan(definition, session)
+        return Analysed(definition, session, plan, self.frontend.views(plan))
+
+    def analyse_plan(self, definition: Definition, session: Any) -> Any:
+        """Give the analysed query of a definition."""
+        if definition.query is not None:
+            return self.frontend.analyse_sql(session, definition.query)
+        self._refuse_stored_plan()
+        return thaw(self.jvm, definition.plan or "", definition.spark)
+
+    def prepare(self, analysed: Analysed, without: Collection[str] = ()) -> Prepared:
+        """Compile an analysed definition, without some state tables."""
+        definition, disable = analysed.definition, self.jvm.options.disable
+        # A DataFrame holds its views as they were.
+        views = {} if definition.query is None else analysed.views
+        meaning = [definition.query, *sorted(views.items())]
+        source_of_leaf: ResolveLeaf = partial(self.catalog.source_of_leaf, schema=definition.schema_name)
+        if analysed.session is None:
+            by_name = partial(self.catalog.source_by_name, catalog=definition.catalog, schema=definition.schema_name)
+            source_of_leaf = partial(thawed_leaf, by_name=by_name, otherwise=source_of_leaf)
+        return prepare(
+            self.jvm,
+            self.frontend,
+            analysed.session,
+            analysed.plan,
+            source_of_leaf,
+            disable | {"state_tables"} if definition.mode == "full" else disable,
+            hashlib.sha256(repr(meaning).encode()).hexdigest()[:16],
+            without,
+        )
+
+    def has_same_views(self, analysed: Analysed) -> bool:
+        """Tell whether no view that a definition reads was redefined."""
+        return all(self.frontend.view_text(*name) == text for name, text in analysed.views.items())
+
+    def freeze(self, definition: Definition, prepared: Prepared) -> Definition:
+        """Store a DataFrame's plan. What must be planned anew at each refresh cannot be stored as a plan."""
+        self._refuse_stored_plan()
+        if prepared.obstacles:
+            text = f"a DataFrame that is not maintained by its changes cannot be stored: {prepared.obstacles[0].text}"
+            raise DefinitionError(prepared.obstacles[0].code, text, hint="Give the query as SQL text.")
+        plan = freeze(self.jvm, prepared.program.whole, prepared.names)
+        return definition.model_copy(update={"plan": plan})
+
+    def _refuse_stored_plan(self) -> None:
+        if not self.stored_plans:
+            text = (
+                "it is defined by a DataFrame (or by SQL with session variables), whose plan is stored with the table."
+            )
+            hint = "Give the query as SQL text, or use Trickle(spark) without stored_plans=False."
+            raise DefinitionError("STORED_PLAN_REFUSED", text, hint=hint)
+
+    def _refuse_temporary(self, plan: Any) -> None:
+        view = self.frontend.temporary_view(plan)
+        if view is not None:
+            text = f"'{view}' is a temporary view, which no other session sees."
+            raise DefinitionError("TEMPORARY_VIEW", text, hint="Make it with CREATE VIEW, or write its query inline.")

@@ -1,0 +1,181 @@
+"""What the public verbs do: each a method, over the registry of open tables, the compiler and the refreshes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trickle.catalyst.frontend import Frontend
+from trickle.catalyst.jvm import Jvm
+from trickle.engine.compiler import Analysed, Compiler
+from trickle.engine.declare import Columns, References, declare_keys
+from trickle.engine.open_tables import OpenTable, OpenTables
+from trickle.errors import ConflictError, NotDifferentiableError
+from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
+from trickle.model.names import is_state_table, split_name
+from trickle.model.report import Validation
+from trickle.refresh.checks import check_columns
+from trickle.refresh.explain import explain_text
+from trickle.refresh.record import read_record
+from trickle.refresh.request import Request
+from trickle.refresh.run import Refresh
+from trickle.refresh.verify import verify_table
+from trickle.refresh.write import StateTooBigError
+from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.catalog import Catalog
+from trickle.warehouse import sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.model.definition import Definition, Mode
+    from trickle.model.options import Options
+    from trickle.model.report import RefreshReport, VerifyReport
+    from trickle.refresh.prepare import Prepared
+    from trickle.tables.contract import TargetTable
+
+
+class Engine:
+    """The stream tables of one Spark session."""
+
+    def __init__(self, spark: SparkSession, options: Options, *, stored_plans: bool) -> None:
+        """Bind to a session."""
+        self.spark = spark
+        self.options = options
+        self.jvm = Jvm(spark, options)
+        columns = None if "column_cache" in options.disable else ColumnCache(options)
+        self.catalog = Catalog(spark, columns, options)
+        self.compiler = Compiler(self.jvm, Frontend(self.jvm), self.catalog, stored_plans)
+        self.tables = OpenTables(self.catalog, self.compiler)
+
+    def qualify(self, name: str) -> str:
+        """Give a name with its schema; each question to the catalog takes as long as a look at a log."""
+        return self.catalog.qualify(split_name(name))
+
+    # -- making and dropping
+
+    def create(self, name: str, query: str | DataFrame, mode: Mode) -> tuple[str, Definition]:
+        """Make a stream table of a query and fill it; give its full name and its definition."""
+        sync(self.spark)
+        full_name = self.qualify(name)
+        self.catalog.refuse_existing(full_name)
+        analysed = self.compiler.define(query, mode)
+        check_columns(analysed.plan)
+        prepared = self.compiler.prepare(analysed)
+        if mode == "differential" and prepared.obstacles:
+            raise _not_differentiable(name, prepared)
+        if analysed.definition.query is None:
+            analysed = replace(analysed, definition=self.compiler.freeze(analysed.definition, prepared))
+        self.catalog.results.create(
+            full_name,
+            self.jvm.frame(analysed.plan).toDF(*prepared.names),
+            lambda made: self._fill(full_name, made, analysed, prepared),
+            {DEFINITION_PROPERTY: analysed.definition.model_dump_json()},
+            bind=TABLE_PROPERTY,
+        )
+        return full_name, analysed.definition
+
+    def _fill(self, name: str, made: TargetTable, analysed: Analysed, prepared: Prepared) -> None:
+        table = self.tables.open(name, made.path, made, analysed, prepared)
+        with self.tables.lock(name):
+            _, filled = self._run(table, Request())
+            self.tables.keep(filled)
+
+    def adopt(self, name: str) -> tuple[str, Definition]:
+        """Make a stream table of a copy of one; give its full name and its definition."""
+        found = self.tables.find(self.qualify(name), copies=True)
+        definition = found.definition
+        if found.is_copy:
+            self.catalog.results.bind(found.name, found.location)
+        return found.name, definition
+
+    def drop(self, name: str) -> None:
+        """Drop a stream table and its data."""
+        full_name = self.qualify(name)
+        with self.tables.lock(full_name):
+            self.tables.find(full_name)
+            self.catalog.drop(full_name)
+            self.tables.forget(full_name)
+
+    def declare(self, table: str, primary_key: Columns, foreign_key: References, *, check: bool) -> None:
+        """Store which keys a source table has."""
+        sync(self.spark)
+        declare_keys(self.catalog.results, table, primary_key, foreign_key, check=check)
+
+    # -- refreshing
+
+    def refresh(self, name: str, request: Request) -> RefreshReport:
+        """Bring a stream table up to its sources."""
+        full_name = self.qualify(name)
+        # A second thread waits, and mostly finds nothing to do: to work side by side with the first would be in vain.
+        with self.tables.lock(full_name):
+            known = table = self.tables.get(full_name)
+            if table.prepared.is_time_dependent:
+                analysed = self.compiler.analyse(table.definition, table.analysed.session)
+                table = replace(table, prepared=self.compiler.prepare(analysed))
+            report, table = self._run(table, request)
+            self.tables.keep(table, instead_of=known)
+            return report
+
+    def _run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
+        """Refresh; one that lost to another process starts anew. Gives what is to be kept of the table, too."""
+        for attempt in range(self.options.attempts):
+            try:
+                return self._run_once(table, request)
+            except ConflictError:
+                # It starts from where the other one ended, and mostly finds nothing to do.
+                if attempt + 1 >= self.options.attempts:
+                    raise
+        message = "a refresh is attempted at least once"
+        raise AssertionError(message)
+
+    def _run_once(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
+        """Refresh; a state table that proves too big is left out from then on."""
+        while True:
+            refresh = Refresh(self.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
+            try:
+                outcome = refresh.run()
+            except StateTooBigError as error:
+                table.state_tables.forget(error.name)
+                without = (*table.prepared.without, error.name)
+                table = replace(table, prepared=self.compiler.prepare(table.analysed, without))
+            else:
+                return outcome.report, replace(table, costs=outcome.costs)
+
+    # -- asking
+
+    def explain(self, name: str) -> str:
+        """Show how a stream table is maintained, and what its next refresh would do now."""
+        table = self.tables.get(self.qualify(name))
+        return explain_text(table.for_refresh(self.options), Request(costs=table.costs))
+
+    def verify(self, name: str) -> VerifyReport:
+        """Compare a stream table with its query at the same source versions."""
+        table = self.tables.get(self.qualify(name))
+        as_spark: Callable[[], DataFrame] | None = None
+        if table.definition.query is not None:
+            as_spark = lambda: self.jvm.frame(  # noqa: E731
+                self.compiler.analyse_plan(table.definition, table.analysed.session)
+            )
+        return verify_table(self.jvm, table.prepared, table.target, as_spark, self.options)
+
+    def validate(self, query: str | DataFrame) -> Validation:
+        """Tell whether a query can be maintained by its changes, and every obstacle if not."""
+        sync(self.spark)
+        analysed = self.compiler.define(query, "auto")
+        check_columns(analysed.plan)
+        prepared = self.compiler.prepare(analysed)
+        return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+
+    def frontier(self, name: str) -> Mapping[str, int]:
+        """Give the version of each source that a stream table equals."""
+        table = self.tables.get(self.qualify(name))
+        record = read_record(table.target.name, table.target.state())
+        return {n: s.version for n, s in record.frontier.items() if not is_state_table(n)} if record else {}
+
+
+def _not_differentiable(name: str, prepared: Prepared) -> NotDifferentiableError:
+    first = prepared.obstacles[0]
+    more = "".join(f" Also {o.code}: {o.text}" for o in prepared.obstacles[1:])
+    return NotDifferentiableError(first.code, f"stream table '{name}': {first.text}{more}", hint=first.hint)

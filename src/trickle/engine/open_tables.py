@@ -1,0 +1,181 @@
+"""The registry of open stream tables: what is kept of them between verbs, and who may use it when."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+from trickle.errors import StateError, UnknownTableError
+from trickle.model.definition import read_definition
+from trickle.refresh.record import read_record
+from trickle.refresh.tables import RefreshTables
+from trickle.warehouse import sync
+
+if TYPE_CHECKING:
+    from trickle.engine.compiler import Analysed, Compiler
+    from trickle.model.cost import Costs
+    from trickle.model.definition import Definition
+    from trickle.model.options import Options
+    from trickle.refresh.prepare import Prepared
+    from trickle.tables.catalog import Catalog
+    from trickle.tables.contract import ColumnFact, StateStore, TargetTable
+
+_LOG: Final = logging.getLogger("trickle")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log.
+
+    Attributes:
+        columns: The columns that its query reads, as they were when it was compiled.
+        costs: What its refreshes took in this process; None before the first.
+    """
+
+    name: str
+    location: str
+    target: TargetTable
+    state_tables: StateStore
+    analysed: Analysed
+    prepared: Prepared
+    columns: Mapping[str, Mapping[str, ColumnFact]]
+    costs: Costs | None = None
+
+    @property
+    def definition(self) -> Definition:
+        """Its query and mode."""
+        return self.analysed.definition
+
+    def for_refresh(self, options: Options) -> RefreshTables:
+        """Give its tables for one refresh, or one look at what a refresh would do."""
+        return RefreshTables(self.prepared, self.target, self.definition.mode, self.state_tables, options)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A stream table as the catalog has it.
+
+    Attributes:
+        name: Its name with its schema.
+        text: Its definition as it is stored.
+        is_copy: True if it is a copy of a stream table, which nobody has adopted yet.
+    """
+
+    name: str
+    location: str
+    text: str
+    is_copy: bool = False
+
+    @property
+    def definition(self) -> Definition:
+        """The definition, read."""
+        return read_definition(self.name, self.text)
+
+
+class OpenTables:
+    """Stream tables by name. Several threads may ask; each table is refreshed, and compiled, by one at a time."""
+
+    def __init__(self, catalog: Catalog, compiler: Compiler) -> None:
+        """Start with none."""
+        self._catalog = catalog
+        self._compiler = compiler
+        self._open: dict[str, OpenTable] = {}
+        self._locks: dict[tuple[str, str], RLock] = {}
+
+    def lock(self, name: str, purpose: str = "refresh") -> RLock:
+        """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
+        return self._locks.setdefault((purpose, name), RLock())
+
+    def get(self, name: str) -> OpenTable:
+        """Give a stream table, compiled anew if its definition, its columns or its views are not what they were."""
+        with self.lock(name, "compile"):  # others may ask about it while it is refreshed
+            found, known = self.find(name), self._open.get(name)
+            if known is not None and self._is_current(known, found):
+                return known
+            opened = self._compile(found)
+            self._open[name] = opened
+            return opened
+
+    def keep(self, table: OpenTable, *, instead_of: OpenTable | None = None) -> None:
+        """Keep a stream table; instead of another only if that one is still kept."""
+        with self.lock(table.name, "compile"):
+            if instead_of is None or self._open.get(table.name) is instead_of:
+                self._open[table.name] = table
+
+    def forget(self, name: str) -> None:
+        """Keep a stream table no longer."""
+        self._open.pop(name, None)
+
+    def open(self, name: str, location: str, target: TargetTable, analysed: Analysed, prepared: Prepared) -> OpenTable:
+        """Give a stream table that is compiled; it is not kept yet."""
+        state_tables = self._catalog.results.state_tables(name, location)
+        return OpenTable(name, location, target, state_tables, analysed, prepared, _columns_read(prepared))
+
+    def find(self, name: str, *, copies: bool = False) -> FoundTable:
+        """Look a stream table up in the catalog.
+
+        Raises:
+            UnknownTableError: There is none of this name; or only a copy of one, unless ``copies`` will do.
+        """
+        sync(self._catalog.spark)
+        location = self._catalog.location(name)
+        marks = self._catalog.results.marks(location) if location else None
+        if location is None or marks is None:
+            self.forget(name)
+            is_there = location is not None or self._catalog.is_there(name)
+            what = "is a table or view, but not a stream table" if is_there else "does not exist"
+            names = ", ".join(found for found, _ in self.list_all()) or "none"
+            raise UnknownTableError("UNKNOWN_TABLE", f"'{name}' {what}.", hint=f"Stream tables here: {names}.")
+        if marks.is_copy and not copies:
+            text = f"'{name}' is a copy of a stream table, and itself an ordinary table."
+            hint = f"adopt({name!r}) makes it a stream table."
+            raise UnknownTableError("COPY_OF_STREAM_TABLE", text, hint=hint)
+        return FoundTable(name, location, marks.definition, marks.is_copy)
+
+    def list_all(self) -> Iterator[tuple[str, Definition]]:
+        """Give the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
+        sync(self._catalog.spark)
+        for name, marks in self._catalog.definitions():
+            if isinstance(marks, Exception):
+                _LOG.warning("'%s' is not listed: %s", name, marks)
+            elif not marks.is_copy:
+                try:
+                    yield name, read_definition(name, marks.definition)
+                except StateError as error:
+                    _LOG.warning("'%s' is not listed: %s", name, error)
+
+    def _compile(self, found: FoundTable) -> OpenTable:
+        analysed = self._compiler.read(found.name, found.text)
+        target = self._catalog.results.target(found.name, found.location)
+        prepared = self._compiler.prepare(analysed, _left_out(target))
+        return self.open(found.name, found.location, target, analysed, prepared)
+
+    def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
+        """Tell whether what is kept still holds: the same table and definition, and no view redefined."""
+        return (
+            found.location == known.location
+            and found.text == known.definition.model_dump_json()
+            and known.columns == _columns_read(known.prepared)
+            and self._compiler.has_same_views(known.analysed)
+        )
+
+
+def _left_out(target: TargetTable) -> tuple[str, ...]:
+    """Name the state tables that proved too big; a record that cannot be read is the refresh's matter."""
+    try:
+        record = read_record(target.name, target.state())
+    except StateError:
+        return ()
+    return record.without if record is not None else ()
+
+
+def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
+    """Give the columns a query reads as they are now; other ones mean that it must be analysed anew."""
+    found = {}
+    for name, source in prepared.sources.items():
+        columns = source.columns(source.head())
+        found[name] = {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
+    return found
