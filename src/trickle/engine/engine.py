@@ -119,23 +119,21 @@ class Engine:
             return report
 
     def _run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
-        """Refresh; one that lost to another process starts anew. Gives what is to be kept of the table, too."""
-        for attempt in range(self.options.attempts):
-            try:
-                return self._run_once(table, request)
-            except ConflictError:
-                # It starts from where the other one ended, and mostly finds nothing to do.
-                if attempt + 1 >= self.options.attempts:
-                    raise
-        message = "a refresh is attempted at least once"
-        raise AssertionError(message)
+        """Refresh; give what is to be kept of the table, too.
 
-    def _run_once(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
-        """Refresh; a state table that proves too big is left out from then on."""
+        A refresh that lost to another process starts anew, a few times. A state table that proves too big is left out from
+        then on.
+        """
+        conflicts = 0
         while True:
             refresh = Refresh(self.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
             try:
                 outcome = refresh.run()
+            except ConflictError:
+                # It starts from where the other one ended, and mostly finds nothing to do.
+                conflicts += 1
+                if conflicts >= self.options.attempts:
+                    raise
             except StateTooBigError as error:
                 table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)

@@ -1,0 +1,196 @@
+"""The engine without Spark: what is kept of a table, when it is compiled anew, which refreshes are tried again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trickle.engine import engine as engine_module
+from trickle.engine import open_tables
+from trickle.engine.engine import Engine
+from trickle.engine.open_tables import OpenTables
+from trickle.errors import ConflictError, UnknownTableError
+from trickle.model.definition import Definition
+from trickle.model.options import Options
+from trickle.refresh.request import Request
+from trickle.refresh.run import Outcome
+from trickle.refresh.write import StateTooBigError
+from trickle.tables.contract import ColumnFact, Marks
+
+DEFINITION = Definition(query="SELECT 1", catalog="spark_catalog", schema_name="shop", spark="4.1")
+
+
+class Place:
+    """A catalog of one stream table, and what compiles it."""
+
+    def __init__(self) -> None:
+        self.spark = None
+        self.text = DEFINITION.model_dump_json()
+        self.where: str | None = "/totals"
+        self.is_copy = False
+        self.views = {("shop", "v"): "SELECT 2"}
+        self.columns = {"id": ColumnFact("id", "long", nullable=True, identity="id")}
+        self.compiled: list[tuple[str, ...]] = []
+        self.forgotten: list[str] = []
+
+    # -- as a catalog and its format
+
+    @property
+    def results(self) -> Any:
+        state = SimpleNamespace(forget=self.forgotten.append)
+        target = SimpleNamespace(name="totals", state=lambda: SimpleNamespace(record=None))
+        return SimpleNamespace(
+            marks=lambda _: Marks(self.text, self.is_copy), target=lambda *_: target, state_tables=lambda *_: state
+        )
+
+    def location(self, _: str) -> str | None:
+        return self.where
+
+    def is_there(self, _: str) -> bool:
+        return self.where is not None
+
+    def definitions(self) -> list[tuple[str, Any]]:
+        return [("shop.totals", Marks(self.text, is_copy=False)), ("shop.broken", OSError("no log"))]
+
+    def qualify(self, parts: tuple[str, ...]) -> str:
+        return ".".join(parts)
+
+    # -- as a compiler
+
+    def read(self, *_: str) -> Any:
+        return SimpleNamespace(definition=DEFINITION, session=None, plan=None, views=dict(self.views))
+
+    def has_same_views(self, analysed: Any) -> bool:
+        return bool(analysed.views == self.views)
+
+    def prepare(self, _: object, without: Any = ()) -> Any:
+        self.compiled.append(tuple(without))
+        source = SimpleNamespace(head=lambda: 1, columns=lambda _: self.columns)
+        return SimpleNamespace(
+            sources={"orders": source}, used={"orders": ("id",)}, without=tuple(without), is_time_dependent=False
+        )
+
+
+@pytest.fixture
+def place(monkeypatch) -> Place:
+    monkeypatch.setattr(open_tables, "sync", lambda _: None)
+    return Place()
+
+
+def tables_of(place: Any) -> OpenTables:
+    return OpenTables(place, place)
+
+
+def test_a_table_is_compiled_once(place):
+    tables = tables_of(place)
+
+    assert tables.get("shop.totals") is tables.get("shop.totals")
+    assert len(place.compiled) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"text": DEFINITION.model_copy(update={"mode": "full"}).model_dump_json()},
+        {"where": "/elsewhere"},
+        {"views": {("shop", "v"): "SELECT 3"}},
+        {"columns": {"id": ColumnFact("id", "integer", nullable=True, identity="id")}},
+    ],
+)
+def test_a_table_that_is_not_what_it_was_is_compiled_anew(place, changed):
+    tables = tables_of(place)
+    before = tables.get("shop.totals")
+    vars(place).update(changed)
+
+    assert tables.get("shop.totals") is not before
+
+
+def test_what_is_no_stream_table_is_named_with_those_that_are(place):
+    tables = tables_of(place)
+    place.where = None
+
+    with pytest.raises(UnknownTableError, match=r"does not exist") as unknown:
+        tables.get("shop.nothing")
+
+    assert "shop.totals" in unknown.value.hint
+
+
+def test_a_copy_is_found_only_by_who_asks_for_copies(place):
+    place.is_copy = True
+    tables = tables_of(place)
+
+    with pytest.raises(UnknownTableError, match="COPY_OF_STREAM_TABLE"):
+        tables.find("shop.totals")
+    assert tables.find("shop.totals", copies=True).is_copy
+
+
+def test_a_table_that_was_compiled_anew_meanwhile_is_not_replaced_by_an_older_one(place):
+    tables = tables_of(place)
+    older = tables.get("shop.totals")
+    place.where = "/elsewhere"
+    newer = tables.get("shop.totals")
+
+    tables.keep(older, instead_of=older)
+
+    assert tables.get("shop.totals") is newer
+
+
+def engine_of(place: Any, monkeypatch: Any, outcomes: list[Any], **options: Any) -> tuple[Any, list[Request]]:
+    """An engine whose refreshes end as they are told to."""
+    requests: list[Request] = []
+
+    class Told:
+        def __init__(self, _: object, tables: Any, request: Request) -> None:
+            requests.append(request)
+            self.without = tables.prepared.without
+
+        def run(self) -> Outcome:
+            outcome = outcomes.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            report: Any = SimpleNamespace(name=outcome, without=self.without)
+            return Outcome(report, f"costs of {outcome}")  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine_module, "Refresh", Told)
+    engine: Any = Engine.__new__(Engine)
+    engine.jvm, engine.options, engine.catalog, engine.compiler = None, Options(**options), place, place
+    engine.tables = tables_of(place)
+    return engine, requests
+
+
+def lost() -> ConflictError:
+    return ConflictError("CONCURRENT_REFRESH", "another one came first.")
+
+
+def test_a_refresh_that_lost_starts_anew(place, monkeypatch):
+    engine, requests = engine_of(place, monkeypatch, [lost(), lost(), "third"], attempts=3)
+
+    assert engine.refresh("shop.totals", Request(full=True)).name == "third"
+    assert [request.full for request in requests] == [True] * 3
+
+
+def test_a_refresh_that_lost_too_often_fails(place, monkeypatch):
+    engine, requests = engine_of(place, monkeypatch, [lost(), lost(), "third"], attempts=2)
+
+    with pytest.raises(ConflictError):
+        engine.refresh("shop.totals", Request())
+    assert len(requests) == 2
+
+
+def test_a_state_table_that_is_too_big_is_left_out_from_then_on(place, monkeypatch):
+    engine, _ = engine_of(place, monkeypatch, [StateTooBigError("@1"), lost(), "second", "third"])
+
+    assert engine.refresh("shop.totals", Request()).without == ("@1",)
+    assert engine.refresh("shop.totals", Request()).without == ("@1",)
+    assert place.forgotten == ["@1"]
+    assert place.compiled == [(), ("@1",)]
+
+
+def test_what_a_refresh_took_is_known_to_the_next(place, monkeypatch):
+    engine, requests = engine_of(place, monkeypatch, ["first", "second"])
+    for _ in range(2):
+        engine.refresh("shop.totals", Request())
+
+    assert [request.costs for request in requests] == [None, "costs of first"]
