@@ -21,6 +21,10 @@ class LookupBudget:
 
     rows: int = 0
 
+    def spend(self, rows: int) -> None:
+        """Count rows that were found."""
+        self.rows += rows
+
 
 @dataclass(frozen=True, slots=True)
 class KeyLookups:
@@ -48,7 +52,7 @@ class KeyLookups:
         table = self.leaves.inputs.lookup(scan, few)
         if table is None:
             return scan
-        self.budget.rows += table.num_rows
+        self.budget.spend(table.num_rows)
         return self.leaves.keep_found(scan, table)
 
     def compute_part(self, plan: Plan) -> Plan:

@@ -59,9 +59,10 @@ def _translate(error: Exception, where: str) -> TrickleError | None:
     """Give the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
     import polars as pl
     import pyarrow as pa
-    from deltalake.exceptions import DeltaError
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
+
+    from trickle.tables.formats import FORMAT_ERRORS
 
     if isinstance(error, RecursionError) or (isinstance(error, Py4JJavaError) and is_stack_overflow(error)):
         return too_deep()
@@ -72,7 +73,7 @@ def _translate(error: Exception, where: str) -> TrickleError | None:
         return _failed(_java_code(error), where, str(thrown.getMessage() or thrown.toString()))
     if isinstance(error, Py4JError):
         return _failed("SPARK_ERROR", where, str(error))
-    if isinstance(error, OSError | pa.ArrowException | pl.exceptions.PolarsError | DeltaError):
+    if isinstance(error, (OSError, pa.ArrowException, pl.exceptions.PolarsError, *FORMAT_ERRORS)):
         return _failed("UNREADABLE_FILE", where, f"{type(error).__name__}: {error}")
     return None
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from deltalake.exceptions import DeltaError
+
 from trickle.tables.delta.format import DeltaFormat
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 FORMATS: Final[Mapping[str, MakeFormat]] = MappingProxyType({"delta": DeltaFormat})
 """The formats by name, in the order in which a leaf of a query is shown to them."""
+
+FORMAT_ERRORS: Final[tuple[type[Exception], ...]] = (DeltaError,)
+"""What the libraries that read and write the formats raise."""
 
 RESULT_FORMAT: Final = "delta"
 """The format of stream tables and their state tables."""
