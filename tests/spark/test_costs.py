@@ -21,7 +21,7 @@ def shop(spark):
 
 
 def costs(trickle, name):
-    target = trickle._get(name).target
+    target = trickle._engine.tables.get(trickle._engine.qualify(name)).target
     return read_record(name, target.state()).costs
 
 
