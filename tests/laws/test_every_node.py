@@ -141,7 +141,7 @@ TABLES = (
         "src/trickle/compute/driver/plans.py",
         DriverExecution.OPERATORS,
         {
-            **dict.fromkeys((Scan, LoopRef, Shared, Iterate), "a leaf: its rows are at hand, or not"),
+            **dict.fromkeys((Scan, LoopRef, Shared, Iterate), "a leaf: the driver has its rows, or not"),
             **dict.fromkeys((Values, RowWise, GroupMap), "only Catalyst knows what it does"),
             Empty: "pruned before",
             Expand: "left to Spark",

@@ -18,13 +18,13 @@ TOTALS = "SELECT customer, sum(amount) AS total, count(*) AS n FROM sales GROUP 
 @pytest.fixture
 def sales(spark):
     """A schema of its own with one small source."""
-    spark.sql("CREATE DATABASE staged")
-    spark.sql("USE staged")
+    spark.sql("CREATE DATABASE with_state")
+    spark.sql("USE with_state")
     spark.sql("CREATE TABLE sales (customer STRING, amount DECIMAL(10,2)) USING delta")
     spark.sql("INSERT INTO sales VALUES ('ann', 10), ('bob', 20), ('ann', 5), (NULL, 7)")
     yield Trickle(spark)
     spark.sql("USE default")
-    spark.sql("DROP DATABASE staged CASCADE")
+    spark.sql("DROP DATABASE with_state CASCADE")
 
 
 def folder(spark, name: str) -> Path:

@@ -57,7 +57,7 @@ def test_a_column_is_kept_when_it_is_asked_for_again(file):
     assert columns.bytes == SIZE
 
 
-def test_kept_columns_need_no_file(file):
+def test_cached_columns_need_no_file(file):
     path, columns = file("a.parquet"), ColumnCache(Options(column_cache_bytes=10 * SIZE))
     for _ in range(2):
         get(columns, path, {"id": SIZE, "group": SIZE})

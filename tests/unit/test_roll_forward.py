@@ -47,7 +47,7 @@ def bag(table):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(bags, min_size=3, max_size=5), st.data())
-def test_carried_rows_are_those_of_the_version(versions, data):
+def test_rolled_forward_rows_are_those_of_the_version(versions, data):
     history, base = History(versions), Base(0, 0, ())
     for _ in range(4):
         version = data.draw(st.integers(1, len(versions) - 1))
@@ -55,10 +55,10 @@ def test_carried_rows_are_those_of_the_version(versions, data):
         keys = pa.array(data.draw(st.sets(st.integers(0, 3), min_size=1)), pa.int64())
 
         base = base.extended(version, columns, MANY, history.change)
-        carried = base.roll_forward(history.found(0, columns, keys), version, {"k": keys})
+        rolled = base.roll_forward(history.found(0, columns, keys), version, {"k": keys})
 
-        assert carried.column_names == columns
-        assert bag(carried) == bag(history.found(version, columns, keys))
+        assert rolled.column_names == columns
+        assert bag(rolled) == bag(history.found(version, columns, keys))
 
 
 @pytest.fixture

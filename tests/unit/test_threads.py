@@ -139,7 +139,7 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
     in_threads(ask, 1_000)
 
 
-def test_kept_columns_stay_within_their_room_while_several_decode(tmp_path):
+def test_cached_columns_stay_within_their_room_while_several_decode(tmp_path):
     size = 8 * 1000
     for number in range(6):
         values = pl.Series("k", range(number, number + 2**40 * 1000, 2**40), pl.Int64)
