@@ -1,4 +1,4 @@
-"""The public face: ``Trickle`` and the ``StreamTable`` handle. Thin verbs over the packages below."""
+"""The public API: ``Trickle`` and the ``StreamTable`` handle, thin verbs over the packages below."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StreamTable:
         return self._trickle._frontier(self.name)
 
     def refresh(self, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
-        """Bring the table up to its sources; see ``Trickle.refresh``."""
+        """Bring the table up to date with its sources; see ``Trickle.refresh``."""
         return self._trickle.refresh(self.name, full=full, at=at)
 
     def explain(self) -> str:
@@ -64,7 +64,7 @@ class StreamTable:
 
     @verb
     def to_df(self) -> DataFrame:
-        """Give its rows."""
+        """Return its rows."""
         return self._trickle.spark.table(sql_name(self.name))
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class Trickle:
 
     @verb
     def create(self, name: str, query: str | DataFrame, *, mode: Mode = "auto") -> StreamTable:
-        """Make a stream table of a query and fill it.
+        """Create a stream table from a query and fill it.
 
         Args:
             name: ``table``, ``schema.table`` or ``catalog.schema.table``.
@@ -124,7 +124,7 @@ class Trickle:
 
     @verb
     def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
-        """Bring a stream table up to its sources by computing only what changed.
+        """Bring a stream table up to date with its sources by computing only what changed.
 
         Args:
             name: The stream table.
@@ -150,7 +150,7 @@ class Trickle:
 
     @verb
     def validate(self, query: str | DataFrame) -> Validation:
-        """Tell whether a query can be maintained by its changes, and every obstacle if not; creates nothing."""
+        """Return whether a query can be maintained incrementally, and every obstacle if not; creates nothing."""
         return self._engine.validate(query)
 
     @verb
@@ -162,7 +162,7 @@ class Trickle:
         foreign_key: References | None = None,
         check: bool = True,
     ) -> None:
-        """Say which keys a source table has; refreshes then search less. They are kept as a property of the table.
+        """Declare the keys of a source table, so that refreshes search less. They are kept as a property of the table.
 
         What is given replaces what was declared before; given nothing, the table has no declared keys any more.
 
@@ -185,13 +185,13 @@ class Trickle:
 
     @verb
     def table(self, name: str) -> StreamTable:
-        """Give the handle of a stream table."""
+        """Return the handle of a stream table."""
         found = self._engine.tables.find(self._engine.qualify(name))
         return StreamTable(found.name, found.definition, self)
 
     @verb
     def adopt(self, name: str) -> StreamTable:
-        """Make a stream table of a copy of one: a clone, or a table made with CREATE TABLE … LIKE.
+        """Turn a copy of a stream table into a stream table: a clone, or a table made with CREATE TABLE … LIKE.
 
         The copy carries the definition, but is an ordinary table until it is adopted. Its next refresh is a full one.
 
@@ -201,7 +201,7 @@ class Trickle:
         return StreamTable(*self._engine.adopt(name), self)
 
     def memory(self) -> Mapping[str, CacheSize]:
-        """Give how much this process remembers of tables, plans and logs: entries, bytes and limits of its caches, by name."""
+        """Return the entries, bytes and limits of the caches of this process, by name."""
         return cache_sizes()
 
     @verb

@@ -1,4 +1,4 @@
-"""What the plans of one refresh read: the sources, and the stream table itself, at the old and the new frontier."""
+"""The inputs of the plans of one refresh: sources, state tables and the stream table itself, at both frontiers."""
 
 from __future__ import annotations
 

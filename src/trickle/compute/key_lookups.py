@@ -28,7 +28,7 @@ class LookupBudget:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookups:
-    """Puts found rows in the place of scans, as a walk over a plan comes by.
+    """Replaces scans by looked-up rows, during a walk over a plan.
 
     Attributes:
         driver: Computes parts of the plan as soon as their rows are found; None to leave them to Spark.
@@ -39,7 +39,7 @@ class KeyLookups:
     budget: LookupBudget
 
     def read_keys(self, leaf: Plan, column: Column) -> Keys | None:
-        """Give the values of a column of a leaf, None if the driver does not have them."""
+        """Return the values of a column of a leaf, None if the driver does not have them."""
         return self.leaves.read_keys(leaf, column)
 
     def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:

@@ -54,12 +54,12 @@ class Keys:
         return None if found["min"] is None else (found["min"], found["max"])
 
     def distinct(self, max_values: int) -> pa.Array | None:
-        """Give the values, each once, NULL aside; None if they are more than ``max_values``."""
+        """Return the values, each once, NULL aside; None if they are more than ``max_values``."""
         found = pc.drop_null(pc.unique(self.values))
         return found if len(found) <= max_values else None
 
     def also(self, other: Keys) -> Keys:
-        """Give both."""
+        """Combine both."""
         return Keys(pa.chunked_array([*_chunks(self.values), *_chunks(other.values)], self.values.type))
 
 
@@ -75,11 +75,11 @@ class Reader(Protocol):
     """What the walk asks of whoever computes the plan."""
 
     def read_keys(self, leaf: Plan, column: Column) -> Keys | None:
-        """Give the values of a column of a leaf whose rows the driver holds; None if it does not hold them."""
+        """Return the values of a column of a leaf whose rows the driver holds; None if it does not hold them."""
         ...
 
     def read_scan(self, scan: Scan, wanted: Wanted) -> Plan:
-        """Give what to put in the place of a scan, of whose rows only those with the wanted values matter."""
+        """Return what to put in the place of a scan, of whose rows only those with the wanted values matter."""
         ...
 
     def compute_part(self, plan: Plan) -> Plan:
@@ -168,7 +168,7 @@ class KeyPropagation:
         return {other.column.id: found}
 
     def values(self, plan: Plan, expr: Expr) -> Keys | None:
-        """Give the values that a column of a plan may have, None if the driver does not hold them."""
+        """Return the values that a column of a plan may have, None if the driver does not hold them."""
         if not isinstance(expr, Col) or expr.column.id not in plan.ids:
             return None
         match plan:
@@ -191,7 +191,7 @@ class KeyPropagation:
 
 
 def _is_recomputed(plan: Plan) -> bool:
-    """Tell whether rows are groups of looked up rows."""
+    """Return whether rows are groups of looked up rows."""
     match plan:
         case Filter() | Project():
             return _is_recomputed(plan.child)
@@ -203,14 +203,14 @@ def _is_recomputed(plan: Plan) -> bool:
 
 
 def _is_table(plan: Plan) -> bool:
-    """Tell whether rows are some of a table's."""
+    """Return whether rows are some of a table's."""
     while isinstance(plan, Project | Filter):
         plan = plan.child
     return isinstance(plan, Scan) and plan.at != "change"
 
 
 def _fewer(wanted: Wanted, others: Wanted) -> dict[int, Keys]:
-    """Give what is wanted of columns by two accounts; of one column the account of fewer values."""
+    """Return what is wanted of columns by two accounts; of one column the account of fewer values."""
     both = [c for c in others if c in wanted and len(wanted[c].values) <= len(others[c].values)]
     return {**wanted, **{c: keys for c, keys in others.items() if c not in both}}
 
@@ -226,5 +226,5 @@ def _together(found: list[Keys | None]) -> Keys | None:
 
 
 def _below(outputs: tuple[Output, ...], wanted: Wanted) -> dict[int, Keys]:
-    """Give what is wanted of the columns that outputs hand on."""
+    """Return what is wanted of the columns that outputs pass on."""
     return {o.expr.column.id: wanted[o.column.id] for o in outputs if isinstance(o.expr, Col) and o.column.id in wanted}

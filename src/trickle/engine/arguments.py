@@ -1,4 +1,4 @@
-"""Checks what users hand to the verbs."""
+"""Checks the arguments of the verbs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trickle.model.definition import Mode
 
 
 def check_mode(mode: object) -> None:
-    """Refuse modes that are none."""
+    """Refuse an unknown mode."""
     if mode not in get_args(Mode):
         raise DefinitionError("BAD_MODE", f"there is no mode {mode!r}.", hint="Use auto, differential or full.")
 
 
 def check_switches(disable: object, stored_plans: object) -> None:
-    """Refuse arguments of other types than they have."""
+    """Refuse arguments of the wrong type."""
     if not isinstance(stored_plans, bool):
         text = f"stored_plans is True or False, not {stored_plans!r}."
         raise DefinitionError("BAD_OPTION", text, hint="False refuses stored DataFrame plans.")
@@ -26,7 +26,7 @@ def check_switches(disable: object, stored_plans: object) -> None:
 
 
 def check_versions(at: object) -> None:
-    """Refuse versions that are none."""
+    """Refuse values that are not versions."""
     pairs = at.items() if isinstance(at, Mapping) else () if at is None else ((at, at),)
     if not all(isinstance(n, str) and isinstance(v, int) and not isinstance(v, bool) for n, v in pairs):
         text = f"at gives the versions of sources by their names, not {at!r}."

@@ -67,7 +67,7 @@ class Compiler:
             plan = self.frontend.analyse_sql(session, query)
             self._refuse_temporary(plan)
             if not self.frontend.has_variables(plan):
-                # With variables, its text means nothing to another session: the plan is kept, with their values.
+                # With variables, another session cannot use the text: the plan is stored, with their values.
                 text = str(query)
         definition = Definition(
             query=text,
@@ -83,7 +83,7 @@ class Compiler:
         """Analyse the definition that a table carries."""
         definition = read_definition(table, text)
         if unknown := sorted(definition.settings.keys() - set(RECORDED_SETTINGS)):
-            # A setting may name a class to be loaded: what a property says is not set unseen.
+            # A setting may name a class to load, so settings from a property are checked first.
             raise bad_definition(table, f"has settings that are never recorded: {', '.join(unknown)}")
         session = None
         if definition.query is not None:
@@ -96,7 +96,7 @@ class Compiler:
         return Analysed(definition, session, plan, self.frontend.views(plan))
 
     def analyse_plan(self, definition: Definition, session: Any) -> Any:
-        """Give the analysed query of a definition."""
+        """Return the analysed query of a definition."""
         if definition.query is not None:
             return self.frontend.analyse_sql(session, definition.query)
         self._refuse_stored_plan()
@@ -105,7 +105,7 @@ class Compiler:
     def prepare(self, analysed: Analysed, without: Collection[str] = ()) -> Prepared:
         """Compile an analysed definition, without some state tables."""
         definition, disable = analysed.definition, self.jvm.options.disable
-        # A DataFrame holds its views as they were.
+        # A DataFrame contains its views as they were.
         views = {} if definition.query is None else analysed.views
         meaning = [definition.query, *sorted(views.items())]
         source_of_leaf: ResolveLeaf = partial(self.catalog.source_of_leaf, schema=definition.schema_name)
@@ -124,14 +124,14 @@ class Compiler:
         )
 
     def has_same_views(self, analysed: Analysed) -> bool:
-        """Tell whether no view that a definition reads was redefined."""
+        """Return whether no view that a definition reads was redefined."""
         return all(self.frontend.view_text(*name) == text for name, text in analysed.views.items())
 
     def freeze(self, definition: Definition, prepared: Prepared) -> Definition:
-        """Store a DataFrame's plan. What must be planned anew at each refresh cannot be stored as a plan."""
+        """Store a DataFrame's plan. What must be planned again at each refresh cannot be stored as a plan."""
         self._refuse_stored_plan()
         if prepared.obstacles:
-            text = f"a DataFrame that is not maintained by its changes cannot be stored: {prepared.obstacles[0].text}"
+            text = f"a DataFrame that cannot be maintained incrementally cannot be stored: {prepared.obstacles[0].text}"
             raise DefinitionError(prepared.obstacles[0].code, text, hint="Give the query as SQL text.")
         plan = freeze(self.jvm, prepared.program.whole, prepared.names)
         return definition.model_copy(update={"plan": plan})

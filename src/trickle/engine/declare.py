@@ -54,7 +54,7 @@ def declare_keys(
 
 
 def _facts(table: str, known: Mapping[str, ColumnFact], columns: Columns) -> list[ColumnFact]:
-    """Give columns by the names a user wrote, in any case."""
+    """Return columns by the names a user wrote, in any case."""
     by_name = {name.lower(): fact for name, fact in known.items()}
     asked: tuple[object, ...] = (columns,)
     if isinstance(columns, Sequence) and not isinstance(columns, str):

@@ -1,4 +1,4 @@
-"""What the public verbs do: each a method, over the registry of open tables, the compiler and the refreshes."""
+"""Implements the public verbs over the registry of open tables, the compiler and the refreshes."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Engine:
         self.tables = OpenTables(self.catalog, self.compiler)
 
     def qualify(self, name: str) -> str:
-        """Give a name with its schema; each question to the catalog takes as long as a look at a log."""
+        """Return a name with its schema; each question to the catalog takes as long as a look at a log."""
         return self.catalog.qualify(split_name(name))
 
     # -- making and dropping
 
     def create(self, name: str, query: str | DataFrame, mode: Mode) -> tuple[str, Definition]:
-        """Make a stream table of a query and fill it; give its full name and its definition."""
+        """Create a stream table from a query and fill it; return its full name and its definition."""
         sync(self.spark)
         full_name = self.qualify(name)
         self.catalog.refuse_existing(full_name)
@@ -83,7 +83,7 @@ class Engine:
             self.tables.keep(filled)
 
     def adopt(self, name: str) -> tuple[str, Definition]:
-        """Make a stream table of a copy of one; give its full name and its definition."""
+        """Turn a copy of a stream table into a stream table; return its full name and its definition."""
         found = self.tables.find(self.qualify(name), copies=True)
         definition = found.definition
         if found.is_copy:
@@ -106,9 +106,9 @@ class Engine:
     # -- refreshing
 
     def refresh(self, name: str, request: Request) -> RefreshReport:
-        """Bring a stream table up to its sources."""
+        """Bring a stream table up to date with its sources."""
         full_name = self.qualify(name)
-        # A second thread waits, and mostly finds nothing to do: to work side by side with the first would be in vain.
+        # A second thread waits and usually finds nothing to do: working in parallel with the first would be wasted.
         with self.tables.lock(full_name):
             known = table = self.tables.get(full_name)
             if table.prepared.is_time_dependent:
@@ -119,9 +119,9 @@ class Engine:
             return report
 
     def _run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
-        """Refresh; give what is to be kept of the table, too.
+        """Refresh; return what is to be kept of the table, too.
 
-        A refresh that lost to another process starts anew, a few times. A state table that proves too big is left out from
+        A refresh that lost to another process starts again, a few times. A state table that proves too big is left out from
         then on.
         """
         conflicts = 0
@@ -130,7 +130,7 @@ class Engine:
             try:
                 outcome = refresh.run()
             except ConflictError:
-                # It starts from where the other one ended, and mostly finds nothing to do.
+                # It starts from the other one's result and usually finds nothing to do.
                 conflicts += 1
                 if conflicts >= self.options.attempts:
                     raise
@@ -159,7 +159,7 @@ class Engine:
         return verify_table(self.jvm, table.prepared, table.target, as_spark, self.options)
 
     def validate(self, query: str | DataFrame) -> Validation:
-        """Tell whether a query can be maintained by its changes, and every obstacle if not."""
+        """Return whether a query can be maintained incrementally, and every obstacle if not."""
         sync(self.spark)
         analysed = self.compiler.define(query, "auto")
         check_columns(analysed.plan)
@@ -167,7 +167,7 @@ class Engine:
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
 
     def frontier(self, name: str) -> Mapping[str, int]:
-        """Give the version of each source that a stream table equals."""
+        """Return the version of each source that a stream table equals."""
         table = self.tables.get(self.qualify(name))
         record = read_record(table.target.name, table.target.state())
         return {n: s.version for n, s in record.frontier.items() if not is_state_table(n)} if record else {}

@@ -1,4 +1,4 @@
-"""The registry of open stream tables: what is kept of them between verbs, and who may use it when."""
+"""The registry of open stream tables: what is kept between verbs, and which thread may use it when."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOG: Final = logging.getLogger("trickle")
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """What is kept of a stream table between verbs: compiling a query costs far more than a look at the log.
+    """What is kept of a stream table between verbs: compiling a query costs far more than reading the log.
 
     Attributes:
         columns: The columns that its query reads, as they were when it was compiled.
@@ -50,7 +50,7 @@ class OpenTable:
         return self.analysed.definition
 
     def for_refresh(self, options: Options) -> RefreshTables:
-        """Give its tables for one refresh, or one look at what a refresh would do."""
+        """Return its tables for one refresh, or one look at what a refresh would do."""
         return RefreshTables(self.prepared, self.target, self.definition.mode, self.state_tables, options)
 
 
@@ -86,11 +86,11 @@ class OpenTables:
         self._locks: dict[tuple[str, str], RLock] = {}
 
     def lock(self, name: str, purpose: str = "refresh") -> RLock:
-        """Give what one thread at a time holds to refresh or drop a stream table, or to compile it."""
+        """Return what one thread at a time holds to refresh or drop a stream table, or to compile it."""
         return self._locks.setdefault((purpose, name), RLock())
 
     def get(self, name: str) -> OpenTable:
-        """Give a stream table, compiled anew if its definition, its columns or its views are not what they were."""
+        """Return a stream table, compiled again if its definition, its columns or its views are not what they were."""
         with self.lock(name, "compile"):  # others may ask about it while it is refreshed
             found, known = self.find(name), self._open.get(name)
             if known is not None and self._is_current(known, found):
@@ -106,16 +106,16 @@ class OpenTables:
                 self._open[table.name] = table
 
     def forget(self, name: str) -> None:
-        """Keep a stream table no longer."""
+        """Stop keeping a stream table."""
         self._open.pop(name, None)
 
     def open(self, name: str, location: str, target: TargetTable, analysed: Analysed, prepared: Prepared) -> OpenTable:
-        """Give a stream table that is compiled; it is not kept yet."""
+        """Return a stream table that is compiled; it is not kept yet."""
         state_tables = self._catalog.results.state_tables(name, location)
         return OpenTable(name, location, target, state_tables, analysed, prepared, _columns_read(prepared))
 
     def find(self, name: str, *, copies: bool = False) -> FoundTable:
-        """Look a stream table up in the catalog.
+        """Look up a stream table in the catalog.
 
         Raises:
             UnknownTableError: There is none of this name; or only a copy of one, unless ``copies`` will do.
@@ -130,13 +130,13 @@ class OpenTables:
             names = ", ".join(found for found, _ in self.list_all()) or "none"
             raise UnknownTableError("UNKNOWN_TABLE", f"'{name}' {what}.", hint=f"Stream tables here: {names}.")
         if marks.is_copy and not copies:
-            text = f"'{name}' is a copy of a stream table, and itself an ordinary table."
+            text = f"'{name}' is a copy of a stream table, but itself an ordinary table."
             hint = f"adopt({name!r}) makes it a stream table."
             raise UnknownTableError("COPY_OF_STREAM_TABLE", text, hint=hint)
         return FoundTable(name, location, marks.definition, marks.is_copy)
 
     def list_all(self) -> Iterator[tuple[str, Definition]]:
-        """Give the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
+        """Return the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
         sync(self._catalog.spark)
         for name, marks in self._catalog.definitions():
             if isinstance(marks, Exception):
@@ -154,7 +154,7 @@ class OpenTables:
         return self.open(found.name, found.location, target, analysed, prepared)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
-        """Tell whether what is kept still holds: the same table and definition, and no view redefined."""
+        """Return whether what is kept still holds: the same table and definition, and no view redefined."""
         return (
             found.location == known.location
             and found.text == known.definition.model_dump_json()
@@ -173,7 +173,7 @@ def _left_out(target: TargetTable) -> tuple[str, ...]:
 
 
 def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
-    """Give the columns a query reads as they are now; other ones mean that it must be analysed anew."""
+    """Return the columns a query reads as they are now; other ones mean that it must be analysed again."""
     found = {}
     for name, source in prepared.sources.items():
         columns = source.columns(source.head())

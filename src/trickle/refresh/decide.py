@@ -1,7 +1,7 @@
-"""What a refresh does: a pure function of what it knows.
+"""Decides what a refresh does: a pure function of the situation.
 
 Some facts only appear as steps run (a state table was rebuilt, the stored rows were not what they should be, the change has no
-rows). They are added to the situation, and ``decide`` is asked again; what it gives is always all that is left to do.
+rows). They are added to the situation, and ``decide`` runs again; it always returns everything that remains to be done.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from trickle.refresh.steps import (
 if TYPE_CHECKING:
     from trickle.refresh.situation import Situation, StateTableFacts
 
-LOST_STATE: Final = Reason(codes.STATE_MISSING, "the state stored with it was not there and was built anew")
-_FIRST: Final = Reason(codes.FIRST_REFRESH, "the table has no refresh on record")
+LOST_STATE: Final = Reason(codes.STATE_MISSING, "its stored state was missing and was rebuilt")
+_FIRST: Final = Reason(codes.FIRST_REFRESH, "the table has no recorded refresh")
 _ONCE: Final = "Call refresh(full=True) once; refreshes after it are differential again."
 
 
 def decide(now: Situation) -> tuple[Step, ...]:
-    """Give the steps that are left, in order; none if the refresh is done."""
+    """Return the steps that are left, in order; none if the refresh is done."""
     if now.report is not None:
         return _clean(now) if now.report.mode == "differential" else ()
     refused = _why_refused(now)
@@ -52,9 +52,9 @@ def decide(now: Situation) -> tuple[Step, ...]:
 
 
 def why_recompute(now: Situation) -> Reason | None:
-    """Tell why the stored rows are no basis for a change, None if they are; not to have a record is no reason."""
+    """Say why a change cannot be applied to the stored rows, None if it can; a missing record is not a reason."""
     if now.is_full_asked:
-        return Reason(codes.REQUESTED, "a full refresh was asked for")
+        return Reason(codes.REQUESTED, "a full refresh was requested")
     if now.mode == "full":
         return Reason(codes.MODE_FULL, "the stream table is in mode 'full'")
     if now.obstacles:
@@ -75,13 +75,13 @@ def why_recompute(now: Situation) -> Reason | None:
 
 
 def conflict(table: str) -> ConflictError:
-    """Give the error for a refresh that another one has overtaken."""
-    text = f"Another refresh of stream table {table} went ahead while this one was running; nothing was written."
-    return ConflictError("CONCURRENT_REFRESH", text, hint="Refresh again: it starts from where the other one ended.")
+    """Build the error for a refresh that another one has overtaken."""
+    text = f"Another refresh of stream table {table} committed while this one was running; nothing was written."
+    return ConflictError("CONCURRENT_REFRESH", text, hint="Refresh again; it starts from the other one's result.")
 
 
 def is_lost(now: Situation, facts: StateTableFacts) -> bool:
-    """Tell whether a state table that the last refresh wrote is not there any more."""
+    """Return whether a state table that the last refresh wrote no longer exists."""
     return facts.is_empty and now.record is not None and facts.name in now.record.frontier
 
 
@@ -109,7 +109,7 @@ def _why_refused(now: Situation) -> Fail | None:
         if is_lost(now, facts):
             return Fail(_lost_state(now, LOST_STATE.text))
         if facts.damage is not None and not _waits(now, facts):
-            text = f"the state stored with it is damaged: {facts.damage}"
+            text = f"its stored state is damaged: {facts.damage}"
             return Fail(_lost_state(now, text), facts.cause)
     return None
 
@@ -128,31 +128,31 @@ def _lost_state(now: Situation, text: str) -> StateError:
 
 
 def _why_source_broken(now: Situation) -> Reason | None:
-    """Tell why a source's change cannot be known, None if all can."""
+    """Say why the change of a source is unknown, None if all are known."""
     own = {facts.name for facts in now.state_tables}
     broken = (versions.broken for name, versions in now.ranges.items() if name not in own)
     return next((reason for reason in broken if reason is not None), None)
 
 
 def _why_state_broken(now: Situation) -> Reason | None:
-    """Tell why the change of a refreshed state table cannot be known, None if all can."""
+    """Say why the change of a refreshed state table is unknown, None if all are known."""
     broken = (now.ranges[facts.name].broken for facts in now.state_tables if facts.name in now.ranges)
     return next((reason for reason in broken if reason is not None), None)
 
 
 def _why_cheaper(now: Situation) -> Reason | None:
-    """Tell why recomputing is the cheaper way, None if it is not thought to be."""
+    """Say why recomputing is estimated to be cheaper, None if it is not."""
     if now.estimate is None or not now.estimate.prefers_full:
         return None
     text = (
-        f"{now.change.rows} changed rows are thought to take {now.estimate.differential:.1f} s, "
+        f"{now.change.rows} changed rows are estimated to take {now.estimate.differential:.1f} s, "
         f"a full refresh {now.estimate.full or 0:.1f} s"
     )
     return Reason(codes.COST, text)
 
 
 def _why_rebuilt(now: Situation) -> Reason | None:
-    """Tell why a state table was, or has to be, recomputed, so that its change is not known."""
+    """Say why a state table was, or must be, recomputed, so that its change is unknown."""
     for facts in now.state_tables:
         if facts.rebuilt is not None:
             return facts.rebuilt
@@ -165,12 +165,12 @@ def _why_rebuilt(now: Situation) -> Reason | None:
 
 
 def _waits(now: Situation, facts: StateTableFacts) -> bool:
-    """Tell whether the last refresh went without a state table."""
+    """Return whether the last refresh went without a state table."""
     return now.record is not None and facts.name not in now.record.frontier
 
 
 def _bring_state_up(now: Situation, reason: Reason | None) -> tuple[Step, ...]:
-    """Fill what the last refresh went without, then bring all that is not there yet to the goal."""
+    """Fill the state tables that the last refresh went without, then bring all of them to the goal."""
     keeps = reason is None or reason.code == codes.COST
     left = [facts for facts in now.state_tables if facts.name not in now.goal]
     catch_ups = [CatchUp(f.name, f.damage) for f in left if keeps and _waits(now, f)]
@@ -201,13 +201,13 @@ def _change_table(now: Situation, reason: Reason | None) -> tuple[Step, ...]:
 
 
 def _may_have_changed(now: Situation, name: str) -> bool:
-    """Tell whether a source has changed rows; of a state table that is not refreshed yet nothing is known."""
+    """Return whether a source has changed rows; of a state table that is not refreshed yet nothing is known."""
     if is_state_table(name) and name not in now.goal:
         return True
     return name in now.ranges and now.ranges[name].kind != "none"
 
 
 def _clean(now: Situation) -> tuple[Step, ...]:
-    """Delete what the last refresh read: it is not needed any more."""
+    """Delete what the last refresh read: it is no longer needed."""
     frontier = {} if now.record is None else now.record.frontier
     return tuple(CleanState(s.name, frontier[s.name].version) for s in now.state_tables if s.name in frontier)

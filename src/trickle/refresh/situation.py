@@ -1,4 +1,4 @@
-"""What a refresh knows when it decides what to do: facts alone, gathered by ``look`` and added to as steps run."""
+"""The facts by which a refresh decides: gathered by ``look``, extended as steps run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StateTableFacts:
-    """What is known of one state table.
+    """The facts about one state table.
 
     Attributes:
         is_required: True if the result would not be right without it: it holds values that cannot be computed twice alike.
@@ -40,20 +40,20 @@ class StateTableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where a stream table, or one of its state tables, and its sources stand.
+    """The situation of a stream table, or of one of its state tables, and its sources.
 
     Attributes:
         table: The name of the table.
         mode: The mode of the stream table.
         state: Where the table stood at the first look.
-        record: What the last refresh says of itself; None if there is none, or a full refresh is asked for.
+        record: What the last refresh says of itself; None if there is none, or a full refresh is requested.
         goal: The versions to go to; state tables join as they are refreshed.
         sources: The names of what the definition reads, for a state table those of lower state tables too.
         used: The names of sources and state tables that the table's own plan reads.
         fingerprint: Of the definition as it is now.
-        obstacles: Why the query cannot be maintained by its changes.
+        obstacles: Why the query cannot be maintained incrementally.
         is_full_asked: True if all rows are to be recomputed in any case.
-        is_pinned: True if versions of sources were asked for.
+        is_pinned: True if versions of sources were requested.
         is_ahead: True if another refresh has brought this state table further than the goal, from where it may not go back.
         ranges: What happened to each source, and each refreshed state table, that is not where the last refresh saw it.
         change: The changed rows, as far as the logs tell.
@@ -90,7 +90,7 @@ class Situation:
 
     @property
     def is_at_goal(self) -> bool:
-        """True if the last refresh saw the sources where they are to go."""
+        """True if the last refresh saw the sources at the goal."""
         record = self.record
         return record is not None and all(
             name in record.frontier and record.frontier[name].is_same(version) for name, version in self.goal.items()
@@ -107,15 +107,15 @@ class Situation:
         return self.record is not None and any(s.name not in self.record.frontier for s in self.state_tables)
 
     def state_table(self, name: str) -> StateTableFacts:
-        """Give what is known of a state table."""
+        """Return the facts about a state table."""
         return next(s for s in self.state_tables if s.name == name)
 
     def with_state_table(self, facts: StateTableFacts) -> Situation:
-        """Give the situation with other facts about a state table."""
+        """Return the situation with other facts about a state table."""
         return replace(self, state_tables=tuple(facts if s.name == facts.name else s for s in self.state_tables))
 
     def with_frontier(self, name: str, version: SourceVersion) -> Situation:
-        """Give the situation as if the last refresh had read a state table at a version."""
+        """Return the situation as if the last refresh had read a state table at a version."""
         if self.record is None:
             return self
         frontier = {**self.record.frontier, name: version}

@@ -121,7 +121,7 @@ def _frozen(value: object) -> tuple[object, ...]:
 
 
 def whole_rows(jvm: Jvm, prepared: Prepared, at: Mapping[str, SourceVersion]) -> DataFrame:
-    """Give the query's rows at a frontier, from the sources alone."""
+    """Return the query's rows at a frontier, from the sources alone."""
     if prepared.obstacles:
         return jvm.frame(prepared.analysed)
     inputs = Inputs(prepared.sources, at, at)

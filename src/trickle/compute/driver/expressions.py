@@ -24,17 +24,17 @@ from trickle.model.types import facts_of
 from trickle.tables.arrow.types import ARROW_TYPES
 
 WHOLE_DOUBLES: Final = 2**53
-"""Up to here doubles hold every whole number."""
+"""Up to this limit doubles represent every integer."""
 _MAX_DIGITS: Final = 38
 _WHOLE_NUMBERS: Final = 2**63
 _EXACT: Final = Context(prec=_MAX_DIGITS + 1)
 
 DriverForm = Callable[[Opaque], "Expr | None"]
-"""Gives a user's expression in the engine's own, where it has such a form."""
+"""Returns a user's expression in the engine's own, where it has such a form."""
 
 
 class NotHereError(Exception):
-    """This part is Spark's."""
+    """Spark must compute this part."""
 
 
 def column_name(column: Column) -> str:
@@ -43,7 +43,7 @@ def column_name(column: Column) -> str:
 
 
 def run(rows: pl.LazyFrame) -> pl.DataFrame:
-    """Compute rows as they were planned: so few are not worth a thought about the plan."""
+    """Compute planned rows without optimising the plan: there are too few of them."""
     return rows.collect(optimizations=pl.QueryOptFlags.none())
 
 
@@ -51,12 +51,12 @@ class Expressions:
     """Evaluates expressions over rows in the driver."""
 
     def __init__(self, driver_form: DriverForm, options: Options = DEFAULT) -> None:
-        """Start with a way to look into users' expressions."""
+        """Start with a way to read users' expressions."""
         self._driver_form = driver_form
         self.options = options
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
-        """Give a condition's value for each row as an Arrow array: true, false or unknown."""
+        """Return a condition's value for each row as an Arrow array: true, false or unknown."""
         whole = self.condition(expr)
         if whole is not None:
             return rows.with_columns(whole.alias("is_true")).get_column("is_true").to_arrow()
@@ -78,7 +78,7 @@ class Expressions:
         raise NotHereError
 
     def column(self, expr: Expr) -> pl.Expr | None:
-        """Give a column, a constant or a condition to polars; None for other expressions."""
+        """Translate a column, a constant or a condition to polars; None for other expressions."""
         match expr:
             case Col(column):
                 return pl.col(column_name(column))
@@ -91,7 +91,7 @@ class Expressions:
         return None
 
     def condition(self, expr: Expr) -> pl.Expr | None:
-        """Give a condition to polars, which evaluates it in one go; None if it is not made of tests of columns alone."""
+        """Translate a condition to polars, which evaluates it in one go; None if it is not made of tests of columns alone."""
         match expr:
             case Opaque():
                 return self.condition(self.look_into(expr))
@@ -124,7 +124,7 @@ class Expressions:
         return pa.repeat(found, rows.height) if isinstance(found, pa.Scalar) else found
 
     def passing(self, conditions: Sequence[Expr], rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Give the rows for which all conditions are true."""
+        """Return the rows for which all conditions are true."""
         whole = [self.condition(c) for c in conditions]
         if known := [w for w in whole if w is not None]:
             rows = rows.filter(*known)
@@ -135,7 +135,7 @@ class Expressions:
         return rows
 
     def value(self, expr: Expr, rows: pl.DataFrame, like: str = "") -> pl.Series:
-        """Give the value of an expression for each row; a decimal of the width that ``like`` says."""
+        """Return the value of an expression for each row; a decimal of the width that ``like`` says."""
         if isinstance(expr, Col):
             return rows.get_column(column_name(expr.column))
         if isinstance(expr, Opaque):
@@ -150,7 +150,7 @@ class Expressions:
         return pl.Series(pl.from_arrow(found))
 
     def number(self, expr: Expr, rows: pl.DataFrame) -> Any:
-        """Give the value of an expression as an Arrow array, or as a scalar that is the same for all rows."""
+        """Return the value of an expression as an Arrow array, or as a scalar that is the same for all rows."""
         match expr:
             case Col(column):
                 return rows.get_column(column_name(column)).to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -195,11 +195,11 @@ class Expressions:
         raise NotHereError
 
     def mask(self, condition: Expr, rows: pl.DataFrame) -> Any:
-        """Tell of each row whether a condition is true; unknown is not."""
+        """Say for each row whether a condition is true; unknown is not."""
         return pc.fill_null(self.truth(condition, rows), fill_value=False)
 
     def look_into(self, expr: Opaque) -> Expr:
-        """Give a user's expression in the engine's own."""
+        """Return a user's expression in the engine's own."""
         form = self._driver_form(expr)
         if form is None:
             raise NotHereError
@@ -254,7 +254,7 @@ def _extreme(name: str, left: Any, right: Any) -> Any:
 
 
 def _added(left: Any, right: Any) -> Any:
-    """Add exact numbers; what does not fit is left to Spark."""
+    """Add exact numbers; Spark handles sums that do not fit."""
     if pa.types.is_decimal(left.type):
         wide = pa.decimal256(left.type.precision + 1, left.type.scale)
         return pc.add(left.cast(wide), right.cast(wide)).cast(left.type)
@@ -264,7 +264,7 @@ def _added(left: Any, right: Any) -> Any:
 
 
 def _fitting(left: Any, right: Any) -> tuple[Any, Any]:
-    """Give factors whose product fits: where their types are too wide for it, types as wide as their values."""
+    """Return factors whose product fits: where their types are too wide for it, types as wide as their values."""
     if left.type.precision + right.type.precision < _MAX_DIGITS:
         return left, right
     return _narrowed(left), _narrowed(right)
@@ -275,7 +275,7 @@ def _narrowed(values: Any) -> Any:
 
 
 def largest(values: Any) -> int:
-    """Give the greatest magnitude among decimals, in units of their last digit."""
+    """Return the greatest magnitude among decimals, in units of their last digit."""
     ends = (values,) if isinstance(values, pa.Scalar) else pc.min_max(values).values()
     found = (Decimal(end.as_py() or 0).copy_abs().scaleb(values.type.scale, _EXACT) for end in ends)
     return int(max(found))
@@ -286,7 +286,7 @@ def _are_decimals(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def _is_condition(expr: Expr) -> bool:
-    """Tell whether an expression is true or false; a column or constant is not looked at."""
+    """Return whether an expression is true or false; a column or constant is not looked at."""
     match expr:
         case Call("if", (_, then, otherwise)):
             return _is_condition(then) or _is_condition(otherwise)
@@ -296,7 +296,7 @@ def _is_condition(expr: Expr) -> bool:
 
 
 def _is_compared(expr: Expr) -> bool:
-    """Tell whether an operand is known to compare here as in Spark."""
+    """Return whether an operand is known to compare here as in Spark."""
     match expr:
         case Col(column):
             return facts_of(column.type).is_compared
@@ -362,7 +362,7 @@ def _small_quotients(dividends: Any, divisors: Any, type_: pa.DataType) -> Any:
 
 
 def _whole_units(values: Any) -> Any:
-    """Give decimals that fit into 64 bits in units of their last digit, NULL as zero."""
+    """Return decimals that fit into 64 bits in units of their last digit, NULL as zero."""
     whole = values.cast(pa.decimal128(38, values.type.scale)).view(pa.decimal128(38, 0))
     return pc.fill_null(whole.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
 

@@ -1,4 +1,4 @@
-"""Groups and ranks of rows in the driver: counts, exact sums, averages, least and greatest values, the first k."""
+"""Groups and ranks of rows in the driver: counts, exact sums, averages, minima and maxima, the first k."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BOUND: Final = 10**38
 
 
 def group_rows(plan: Aggregate, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
-    """Give one row for each group, or one for all rows."""
+    """Return one row for each group, or one for all rows."""
     if not all(_is_group(plan, k) for k in plan.keys):
         raise NotHereError
     names = [column_name(k.column) if isinstance(k, Col) else f"k{i}" for i, k in enumerate(plan.keys)]
@@ -51,7 +51,7 @@ def group_rows(plan: Aggregate, rows: pl.DataFrame, expressions: Expressions) ->
 
 
 def _is_group(plan: Aggregate, key: Expr) -> bool:
-    """Tell whether values of a key fall into the same groups here as in Spark."""
+    """Return whether values of a key fall into the same groups here as in Spark."""
     if isinstance(key, Col):
         type_ = type_of(plan.child, key.column)
         return facts_of(type_).is_grouped
@@ -69,7 +69,7 @@ class _Found:
         self.whole_sums: list[str] = []
 
     def without_functions(self, expr: Expr) -> Expr:
-        """Give an output over the functions' results, which stand in new columns."""
+        """Return an output over the functions' results, which stand in new columns."""
         match expr:
             case Opaque():
                 return self.without_functions(self._expressions.look_into(expr))
@@ -140,7 +140,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 
 def first_rows(plan: TopK, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
-    """Give the first rows in a total order."""
+    """Return the first rows in a total order."""
     keys = sort_keys(plan.order, plan.child, expressions)
     ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
     return ordered.slice(plan.offset, plan.limit)
@@ -156,7 +156,7 @@ class SortKeys:
 
 
 def sort_keys(order: Sequence[Expr], child: Plan, expressions: Expressions) -> SortKeys:
-    """Give an order to polars, if it means the same there; a column that stands in it twice counts once."""
+    """Translate an order to polars, if it means the same there; a column that stands in it twice counts once."""
     keys = SortKeys()
     for expr in order:
         value, down, last = _order(expr, expressions)

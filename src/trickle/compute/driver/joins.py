@@ -19,7 +19,7 @@ _LEFT, _RIGHT = "left_row", "right_row"
 
 
 def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.LazyFrame:
-    """Give the rows of a join of any kind, to be computed with what is done to them."""
+    """Return the rows of a join of any kind, to be computed with what is done to them."""
     names = [column_name(c) for c in join.columns]
     if isinstance(join, SemiJoin):
         if join.keys and not join.residual and join.flag is None:
@@ -47,7 +47,7 @@ def _unmet(rows: pl.DataFrame, number: str, pairs: pl.DataFrame) -> pl.DataFrame
 
 
 def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.Series:
-    """Give the numbers of the left rows that meet a right row."""
+    """Return the numbers of the left rows that meet a right row."""
     if join.residual:
         return run(_pairs(join, left, right, expressions).select(_LEFT)).get_column(_LEFT)
     if not join.keys:
@@ -56,7 +56,7 @@ def _met(join: SemiJoin, left: pl.DataFrame, right: pl.DataFrame, expressions: E
 
 
 def _pairs(join: Join, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.LazyFrame:
-    """Give the pairs that meet all conditions."""
+    """Return the pairs that meet all conditions."""
     if join.keys:
         options = _keys(join, left, right)
         if left.height * right.height > expressions.options.driver_pairs:
@@ -76,7 +76,7 @@ def _check_few(pairs: int, expressions: Expressions) -> None:
 
 
 def _keys(join: Join, left: pl.DataFrame, right: pl.DataFrame) -> dict[str, Any]:
-    """Give the equalities of a join to polars, if they mean the same there."""
+    """Translate the equalities of a join to polars, if they mean the same there."""
     ours = _names(join, "left")
     theirs = _names(join, "right")
     pairs = zip(ours, theirs, strict=True)

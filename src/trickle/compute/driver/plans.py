@@ -1,9 +1,9 @@
-"""Driver-side execution: what reads nothing but rows that the driver holds, some thousand of them.
+"""Driver-side execution of plans over rows in the driver, some thousand of them.
 
 A Spark job costs tenths of a second however few its rows are, most of it for planning, and a change plan over eight tables
 has two dozen leaves. Here their joins take milliseconds, and Spark is handed one result. Only what means the same in both
 is done here: equality and order of whole numbers, strings, dates and decimals, and the arithmetic of weights. Columns of
-other types are carried along untouched; where they are looked into, the work is Spark's.
+other types are carried along untouched; where they are read, the work is Spark's.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class Leaves(Protocol):
     """What driver-side execution asks of whoever knows the leaves of a plan."""
 
     def driver_rows(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
-        """Give the rows of a leaf, None if they are not in the driver."""
+        """Return the rows of a leaf, None if they are not in the driver."""
         ...
 
     def driver_form(self, expr: Opaque) -> Expr | None:
-        """Give a user's expression in the engine's own, None if it has no such form."""
+        """Return a user's expression in the engine's own, None if it has no such form."""
         ...
 
     def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
-        """Give the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
+        """Return the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
         ...
 
 
@@ -76,11 +76,11 @@ class DriverExecution:
         self._asked = 0
         self._frames: dict[int, pl.DataFrame | None] = {}
         self._columns: dict[tuple[int, int], tuple[pa.Table, pl.Series]] = {}
-        # Memos go by identity; every plan asked about is kept with its answer, so that no later one is given its id.
+        # The memos are keyed by identity; every plan is kept with its answer, so that no later one gets its id.
         self._done: dict[int, tuple[Plan, Plan]] = {}
 
     def visit(self, plan: Plan, *, whole: bool = True) -> Plan:
-        """Put results in the place of the largest parts that can be computed here.
+        """Replace the largest parts that the driver can compute by their results.
 
         A part without a join or a union saves Spark nothing, unless it is the whole.
         """
@@ -97,7 +97,7 @@ class DriverExecution:
         return rebuild(plan, tuple(self.visit(p, whole=False) for p in plan.inputs))
 
     def _is_left(self) -> bool:
-        """Tell whether the next operator is left to Spark though it could be computed here: the first and every n-th."""
+        """Return whether the next operator is left to Spark though it could be computed here: the first and every n-th."""
         self._asked += 1
         return self._spark_share > 0 and (self._asked - 1) % self._spark_share == 0
 
@@ -116,7 +116,7 @@ class DriverExecution:
         return known
 
     def _planned(self, plan: Plan) -> pl.LazyFrame:
-        """Give rows to be computed together with what is done to them: a run costs more than most of what it does."""
+        """Return rows to be computed together with what is done to them: a run costs more than most of what it does."""
         known = self._frames.get(id(plan))
         if known is not None:
             return known.lazy()
@@ -165,7 +165,7 @@ class DriverExecution:
         return pl.DataFrame([self._series(rows, place).alias(name) for place, name in zip(places, names, strict=True)])
 
     def _series(self, table: pa.Table, place: int) -> pl.Series:
-        """Give a column of a leaf; several leaves may be of one table."""
+        """Return a column of a leaf; several leaves may be of one table."""
         if (id(table), place) not in self._columns:
             values = table.column(place)
             if not _is_carried(values.type):
@@ -217,7 +217,7 @@ def _is_leaf(plan: Plan) -> bool:
 
 
 def _has_work(plan: Plan) -> bool:
-    """Tell whether a part has a join or a union, its leaves aside."""
+    """Return whether a part has a join or a union, its leaves aside."""
     if _is_leaf(plan):
         return False
     return isinstance(plan, Join | Union) or any(_has_work(p) for p in plan.inputs)
@@ -235,7 +235,7 @@ _PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string
 
 
 def _is_carried(type_: pa.DataType) -> bool:
-    """Tell whether values of a type come back from here as they were."""
+    """Return whether values of a type come back from here as they were."""
     return arrow_facts(type_).is_held
 
 
@@ -248,7 +248,7 @@ def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
-    """Give computed rows under the columns' names; a name that stands twice gets the id."""
+    """Return computed rows under the columns' names; a name that stands twice gets the id."""
     names: list[str] = []
     for column in columns:
         names.append(f"{column.name}{column.id}" if column.name in names else column.name)
@@ -256,7 +256,7 @@ def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
 
 
 def arrow_values(values: pl.Series) -> pa.Array:
-    """Give a computed column to Arrow, in the layout that columns of files have."""
+    """Convert a computed column to Arrow, in the layout that columns of files have."""
     found = values.to_arrow(compat_level=pl.CompatLevel.oldest())
     plain = _PLAIN.get(found.type)
     return found if plain is None else found.cast(plain)

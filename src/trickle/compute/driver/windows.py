@@ -20,7 +20,7 @@ _NUMBER, _RANK = "row_in_partition", "rank_in_partition"
 
 
 def ranked_rows(plan: Window, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
-    """Give the rows with their ranks; equal in the order are rows that are equal in every key of it."""
+    """Return the rows with their ranks; equal in the order are rows that are equal in every key of it."""
     partition = []
     for expr in plan.partition:
         if not isinstance(expr, Col) or not facts_of(type_of(plan.child, expr.column)).is_compared:
