@@ -197,7 +197,7 @@ def test_a_recompute_for_its_cost_leaves_the_state_tables_alone():
 
     assert isinstance(step, Recompute)
     assert step.from_sources
-    assert "5 changed rows are thought to take 10.0 s, a full refresh 1.0 s" in step.reason.text
+    assert "5 changed rows are estimated to take 10.0 s, a full refresh 1.0 s" in step.reason.text
 
 
 def test_a_recompute_for_its_cost_reads_what_is_remembered():
