@@ -308,6 +308,7 @@ def test_a_log_that_cannot_be_read_hides_one_table_only(spark, yard, warehouse_f
     (log / f"{int(newest.stem) + 1:020d}.json").unlink()
     yard.drop("torn")
     assert "yard.counts" in names
+    assert "yard.torn" not in names
     assert "yard.torn" in caplog.text
 
 

@@ -87,7 +87,9 @@ def run(spark: SparkSession, query: str, refreshes: int) -> None:
 def check_sums(lab: Lab, rows: list[tuple[int, int, float]], *, is_mean: bool) -> None:
     """The remembered values are those of the rows, but for the error that any order of adding may have."""
     for name in remembered(lab):
-        for stored in lab.state_tables._known[name][0].rows():
+        rows_stored = lab.state_tables._known[name][0].rows()
+        assert rows_stored
+        for stored in rows_stored:
             keys = [value for value in stored if isinstance(value, int)]
             (found,) = [value for value in stored if isinstance(value, float)]
             values = [x for k, _, x in rows if not keys or k in keys]

@@ -164,7 +164,7 @@ def test_several_threads_refresh_tables_two_thousand_times(spark, sources):
 def test_of_two_threads_that_refresh_one_table_one_finds_nothing_to_do(spark, sources):
     trickle = Trickle(spark)
     trickle.create("copies", QUERIES["copies"][0], mode="differential")
-    chance = random.Random(1)
+    chance, seen = random.Random(1), set()
     for _ in range(10):
         sources.change(chance)
         ready = threading.Barrier(2)
@@ -176,18 +176,20 @@ def test_of_two_threads_that_refresh_one_table_one_finds_nothing_to_do(spark, so
         with ThreadPoolExecutor(2) as pool:
             modes = sorted(pool.map(refresh, range(2)))
         assert modes in (["differential", "no_data"], ["no_data", "no_data"])  # the latter: only customers changed
+        seen |= {*modes}
+    assert "differential" in seen
     assert trickle.verify("copies").ok
 
 
 def test_a_table_that_is_refreshed_meanwhile_can_be_verified(spark, sources):
     trickle = Trickle(spark)
     trickle.create("totals", QUERIES["totals"][0], mode="differential")
-    chance, done = random.Random(2), threading.Event()
+    chance, done, modes = random.Random(2), threading.Event(), []
 
     def keep_refreshing() -> None:
         while not done.is_set():
             sources.change(chance)
-            trickle.refresh("totals")
+            modes.append(trickle.refresh("totals").mode)
 
     with ThreadPoolExecutor(1) as pool:
         work = pool.submit(keep_refreshing)
@@ -197,3 +199,4 @@ def test_a_table_that_is_refreshed_meanwhile_can_be_verified(spark, sources):
             done.set()
         work.result()
     assert all(report.ok for report in reports), reports
+    assert "differential" in modes
