@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trickle.engine.arguments import check_mode, check_switches, check_versions
+from trickle.engine.arguments import check_mode, check_names, check_switches, check_versions, check_workers
 from trickle.engine.engine import Engine
 from trickle.engine.verbs import verb
 from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options, with_disabled
+from trickle.model.schedule import read_schedule
 from trickle.refresh.request import Request
+from trickle.schedule.lease import open_lease
+from trickle.schedule.loop import Loop, Running, stopped_by_signals
 from trickle.session import check_session
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.engine.declare import Columns, References
     from trickle.model.definition import Definition, Mode
-    from trickle.model.report import RefreshReport, Validation, VerifyReport
+    from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,9 @@ class Trickle:
         self._engine = Engine(spark, self.options, stored_plans=self.stored_plans)
 
     @verb
-    def create(self, name: str, query: str | DataFrame, *, mode: Mode = "auto") -> StreamTable:
+    def create(
+        self, name: str, query: str | DataFrame, *, mode: Mode = "auto", schedule: str | None = None
+    ) -> StreamTable:
         """Create a stream table from a query and fill it.
 
         Args:
@@ -114,13 +121,16 @@ class Trickle:
             query: SQL text or a DataFrame over Delta tables (or other stream tables).
             mode: ``auto`` refreshes by changes where it can and says why where it cannot; ``differential`` never
                 recomputes silently: it fails at creation if the query cannot be maintained; ``full`` always recomputes.
+            schedule: When ``run`` refreshes it: ``"30s"``, ``"0 6 * * 1-5 Europe/Berlin"``, ``"on commit"``,
+                ``"on commit at most every 10s"``, ``"downstream"``; None is by hand.
 
         Raises:
-            DefinitionError: The name, the query or its columns cannot be used.
+            DefinitionError: The name, the query, its columns or the schedule cannot be used.
             NotDifferentiableError: In mode ``differential``, what stands against it.
         """
         check_mode(mode)
-        return StreamTable(*self._engine.create(name, query, mode), self)
+        when = read_schedule(schedule)
+        return StreamTable(*self._engine.create(name, query, mode, None if when is None else str(when)), self)
 
     @verb
     def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
@@ -133,6 +143,68 @@ class Trickle:
         """
         check_versions(at)
         return self._engine.refresh(name, Request(full=full, at=at))
+
+    @verb
+    def refresh_all(
+        self,
+        names: Collection[str] | None = None,
+        *,
+        at: Mapping[str, int] | None = None,
+        full: bool = False,
+        workers: int = 1,
+    ) -> RunReport:
+        """Bring stream tables to one cut: the same version of every base table.
+
+        Each table is refreshed once, after the stream tables that it reads. One that fails stops those that read it, and
+        no others.
+
+        Args:
+            names: The stream tables, with all that they read; None for all of the catalog.
+            at: Versions of base tables, e.g. ``{"orders": 43}``; the others are taken at their newest.
+            full: Recompute all rows.
+            workers: How many tables are refreshed at once, where neither reads the other.
+
+        Raises:
+            DefinitionError: ``CYCLE``, stream tables read each other in a circle.
+            SourceError: ``UNKNOWN_SOURCE`` or ``NO_SUCH_VERSION``, for ``at``.
+        """
+        check_versions(at)
+        check_names(names)
+        check_workers(workers)
+        return self._engine.refresh_all(names, at, full=full, workers=workers)
+
+    def run(self, *, workers: int = 2, until: datetime | None = None) -> None:
+        """Refresh stream tables by their schedules, until a moment, SIGTERM or Ctrl-C; a refresh at work ends first.
+
+        Among several processes on one warehouse one leads; when it dies, another one goes on within half a minute.
+
+        Args:
+            workers: How many tables are refreshed at once, where neither reads the other.
+            until: When to end; None for never.
+        """
+        loop = self._loop(workers)
+        with stopped_by_signals(loop.stop):
+            loop.run(until)
+
+    def start(self, *, workers: int = 2) -> Running:
+        """Do the same in a thread of its own, which ``stop()`` of what this gives ends."""
+        return Running(self._loop(workers))
+
+    def _loop(self, workers: int) -> Loop:
+        check_workers(workers)
+        return Loop(self._engine, workers=workers, lease=open_lease(self.spark))
+
+    @verb
+    def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
+        """Give the rows of several stream tables at the newest cut that all of them have, in the order of the names.
+
+        They stand for the same versions of the base tables, also while a run is going on.
+
+        Raises:
+            StateError: ``NO_COMMON_CUT``.
+        """
+        check_names(names)
+        return self._engine.read(names)
 
     @verb
     def explain(self, name: str) -> str:

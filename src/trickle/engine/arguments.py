@@ -31,3 +31,18 @@ def check_versions(at: object) -> None:
     if not all(isinstance(n, str) and isinstance(v, int) and not isinstance(v, bool) for n, v in pairs):
         text = f"at gives the versions of sources by their names, not {at!r}."
         raise DefinitionError("BAD_OPTION", text, hint='For instance at={"orders": 43}.')
+
+
+def check_names(names: object) -> None:
+    """Refuse what is no list of names; one name alone would be taken for a list of letters."""
+    is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
+    if names is not None and not (is_list and all(isinstance(name, str) for name in names)):  # type: ignore[attr-defined]
+        text = f"names is a list of stream tables, not {names!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance ["daily", "weekly"].')
+
+
+def check_workers(workers: object) -> None:
+    """Refuse a number of workers that is none."""
+    if not isinstance(workers, int) or isinstance(workers, bool) or workers < 1:
+        text = f"workers is a whole number of at least 1, not {workers!r}."
+        raise DefinitionError("BAD_OPTION", text, hint="Two or three keep a driver busy.")

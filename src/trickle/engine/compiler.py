@@ -52,7 +52,7 @@ class Compiler:
     catalog: Catalog
     stored_plans: bool
 
-    def define(self, query: str | DataFrame, mode: Mode) -> Analysed:
+    def define(self, query: str | DataFrame, mode: Mode, schedule: str | None = None) -> Analysed:
         """Make a definition of a query, with the settings of the user's session that its meaning depends on."""
         from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
@@ -72,6 +72,7 @@ class Compiler:
         definition = Definition(
             query=text,
             mode=mode,
+            schedule=schedule,
             settings=settings,
             catalog=catalog,
             schema_name=schema,

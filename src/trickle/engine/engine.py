@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trickle.catalyst.frontend import Frontend
 from trickle.catalyst.jvm import Jvm
 from trickle.engine.compiler import Analysed, Compiler
+from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
+from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.open_tables import OpenTable, OpenTables
+from trickle.engine.run import Run, Tell
 from trickle.errors import ConflictError, NotDifferentiableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.names import is_state_table, split_name
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
     from trickle.model.definition import Definition, Mode
     from trickle.model.options import Options
-    from trickle.model.report import RefreshReport, VerifyReport
+    from trickle.model.report import RefreshReport, RunReport, VerifyReport
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import TargetTable
 
@@ -55,12 +58,14 @@ class Engine:
 
     # -- making and dropping
 
-    def create(self, name: str, query: str | DataFrame, mode: Mode) -> tuple[str, Definition]:
+    def create(
+        self, name: str, query: str | DataFrame, mode: Mode, schedule: str | None = None
+    ) -> tuple[str, Definition]:
         """Create a stream table from a query and fill it; return its full name and its definition."""
         sync(self.spark)
         full_name = self.qualify(name)
         self.catalog.refuse_existing(full_name)
-        analysed = self.compiler.define(query, mode)
+        analysed = self.compiler.define(query, mode, schedule)
         check_columns(analysed.plan)
         prepared = self.compiler.prepare(analysed)
         if mode == "differential" and prepared.obstacles:
@@ -110,7 +115,11 @@ class Engine:
         full_name = self.qualify(name)
         # A second thread waits and usually finds nothing to do: working in parallel with the first would be wasted.
         with self.tables.lock(full_name):
-            known = table = self.tables.get(full_name)
+            return self._refresh(full_name, self.tables.get(full_name), request)
+
+    def _refresh(self, full_name: str, table: OpenTable, request: Request) -> RefreshReport:
+        with self.tables.lock(full_name):
+            known = table
             if table.prepared.is_time_dependent:
                 analysed = self.compiler.analyse(table.definition, table.analysed.session)
                 table = replace(table, prepared=self.compiler.prepare(analysed))
@@ -140,6 +149,52 @@ class Engine:
                 table = replace(table, prepared=self.compiler.prepare(table.analysed, without))
             else:
                 return outcome.report, replace(table, costs=outcome.costs)
+
+    def refresh_all(
+        self,
+        names: Collection[str] | None,
+        at: Mapping[str, int] | None,
+        *,
+        full: bool = False,
+        workers: int = 1,
+        tell: Tell | None = None,
+    ) -> RunReport:
+        """Bring stream tables, and the stream tables that they read, to one cut of the base tables."""
+        members = self.members()
+        asked = members.members if names is None else [self._known(members, name) for name in names]
+        return self.run_members(members, members.graph.upstream(asked), at, full=full, workers=workers, tell=tell)
+
+    def run_members(
+        self,
+        members: Members,
+        names: Collection[str],
+        at: Mapping[str, int] | None = None,
+        *,
+        full: bool = False,
+        workers: int = 1,
+        tell: Tell | None = None,
+    ) -> RunReport:
+        """Bring some members of a graph to one cut, the others staying where they are."""
+        run = Run(members, members.pin(at), self._refresh_member, full, tell, self.options.idle_versions)
+        return run.run(names, workers)
+
+    def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
+        """Give the rows of stream tables at the newest cut that all have."""
+        members = self.members()
+        asked = [self._known(members, name) for name in names]
+        versions = Cuts(members, self.options.cut_versions).find(asked)
+        return tuple(members.members[name].table.target.frame(versions[name]) for name in asked)
+
+    def members(self) -> Members:
+        """Give all stream tables of the catalog, with who reads whom."""
+        return build_members([self.tables.get(name) for name, _ in self.tables.list_all()])
+
+    def _known(self, members: Members, name: str) -> str:
+        full_name = self.qualify(name)
+        return full_name if full_name in members.members else self.tables.get(full_name).name
+
+    def _refresh_member(self, member: Member, request: Request) -> RefreshReport:
+        return self._refresh(member.table.name, member.table, request)
 
     # -- asking
 

@@ -39,7 +39,7 @@ def verb(
         except TrickleError:
             raise
         except Exception as error:
-            translated = _translate(error, _where(method.__name__, self, args, kwargs))
+            translated = translate(error, _where(method.__name__, self, args, kwargs))
             if translated is None:
                 raise
             raise translated from error
@@ -55,8 +55,8 @@ def _where(name: str, of: object, args: tuple[object, ...], kwargs: dict[str, ob
     return f"{name} of '{table}'" if table is not None and name != "validate" else name
 
 
-def _translate(error: Exception, where: str) -> TrickleError | None:
-    """Build the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
+def translate(error: Exception, where: str) -> TrickleError | None:
+    """Give the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
     import polars as pl
     import pyarrow as pa
     from py4j.protocol import Py4JError, Py4JJavaError

@@ -42,12 +42,20 @@ class SourceVersion(Stored):
         return self.digest is None or other.digest is None or self.digest == other.digest
 
 
+class BaseVersion(Stored):
+    """A version of a base table: one that stream tables read and that is none itself."""
+
+    name: str
+    version: int
+
+
 class Definition(Stored):
     """A stream table's query and how to refresh it.
 
     Attributes:
         query: The SQL text; None for a DataFrame.
         plan: For a DataFrame, its serialised plan (base64), which only the version ``spark`` can read.
+        schedule: When it is refreshed by the loop; None is by hand.
         settings: The session settings that change a query's meaning, as they were at creation.
         catalog: The current catalog at creation; names in the query resolve there.
         schema_name: The current schema at creation.
@@ -58,6 +66,7 @@ class Definition(Stored):
     query: str | None
     plan: str | None = None
     mode: Mode = "auto"
+    schedule: str | None = None
     settings: dict[str, str] = Field(default_factory=dict)
     catalog: str
     schema_name: str
@@ -90,6 +99,8 @@ class RefreshRecord(Stored):
 
     Attributes:
         frontier: The version of each source, and of each state table, that the rows were computed from.
+        base: The versions of base tables that the rows stand for, by the tables' ids: sources that are stream tables
+            are followed down to what they read. None if these were at versions that do not belong together.
         without: The state tables that proved too big to keep.
         costs: What earlier refreshes cost, and this one up to its commit.
     """
@@ -99,6 +110,7 @@ class RefreshRecord(Stored):
     mode: Literal["differential", "full"]
     reason: str | None = None
     frontier: dict[str, SourceVersion]
+    base: dict[str, BaseVersion] | None = None
     fingerprint: str
     started: str
     without: tuple[str, ...] = ()

@@ -76,6 +76,14 @@ class Options:
     )
     assumed_row_bytes: int = _limit(30, "bytes", "Assumed size of a changed row if a log does not count rows.", least=1)
 
+    # -- graphs
+    idle_versions: int = _limit(
+        20,
+        "versions",
+        "A stream table whose upstream committed without changing a row is not touched for so many commits.",
+    )
+    cut_versions: int = _limit(100, "versions", "How far back versions of one common cut are looked for.", least=1)
+
     # -- key look-ups
     whole_rows: int = _limit(
         50_000, "rows", "A look-up in a table with at most this many rows reads and keeps the whole table."

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from trickle.errors import TrickleError
     from trickle.model.cost import Estimate
     from trickle.model.definition import RefreshMode
     from trickle.model.reason import Reason
@@ -41,6 +42,32 @@ class RefreshReport:
     steps: Mapping[str, float] = field(default_factory=dict)
     changed: Mapping[str, int] = field(default_factory=dict)
     estimate: Estimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a run over a graph of stream tables did.
+
+    Attributes:
+        tables: The report of each table that was refreshed, by name, in order.
+        errors: Why each other one was not; ``UPSTREAM_FAILED`` if it reads one that failed.
+        cut: The version of each base table that all of them now stand for.
+        seconds: The whole time.
+    """
+
+    tables: Mapping[str, RefreshReport]
+    errors: Mapping[str, TrickleError]
+    cut: Mapping[str, int]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """True if no table failed."""
+        return not self.errors
+
+    def __bool__(self) -> bool:
+        """Read as ``if t.refresh_all()``."""
+        return self.ok
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.errors import StateError
 from trickle.model.cost import Costs
-from trickle.model.definition import RefreshRecord, SourceVersion
+from trickle.model.definition import BaseVersion, RefreshRecord, SourceVersion
+from trickle.model.names import is_state_table
 
 if TYPE_CHECKING:
     from trickle.model.reason import Reason
     from trickle.refresh.prepare import Prepared
-    from trickle.tables.contract import TargetState
+    from trickle.tables.contract import SourceTable, TargetState
 
 
 UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
@@ -32,10 +33,41 @@ def new_record(
         mode=mode,
         reason=str(reason) if reason else None,
         frontier=dict(frontier),
+        base=find_base(prepared.sources, frontier),
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,
     )
+
+
+def find_base(
+    sources: Mapping[str, SourceTable], frontier: Mapping[str, SourceVersion]
+) -> dict[str, BaseVersion] | None:
+    """Give the versions of base tables that sources at a frontier stand for.
+
+    Law    base(T) = union of base(S) over the sources S of T;  base(S) = {S} if S is no stream table
+    None if two sources stand for different versions of one base table: their rows do not belong together.
+    """
+    found: dict[str, BaseVersion] = {}
+    for name, source in sources.items():
+        if is_state_table(name):
+            continue
+        at = frontier[name]
+        text = source.record(at.version)
+        below = {at.identity: BaseVersion(name=name, version=at.version)} if text is None else _read_base(text)
+        if below is None:
+            return None
+        for identity, base in below.items():
+            if found.setdefault(identity, base).version != base.version:
+                return None
+    return found
+
+
+def _read_base(text: str) -> dict[str, BaseVersion] | None:
+    try:
+        return RefreshRecord.model_validate_json(text).base
+    except ValueError:
+        return None  # written by another version: what it stands for is not known
 
 
 def known_costs(state: TargetState) -> Costs:

@@ -7,7 +7,7 @@ the row that came, -n for n that went. Changes need not be netted: the engine do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
@@ -75,9 +75,15 @@ class VersionRange:
 
 
 class SourceTable(Protocol):
-    """A versioned table that is read."""
+    """A versioned table that is read.
+
+    Attributes:
+        name: What the definition that reads it calls it.
+        path: Where it lies; two sources at one place are one table.
+    """
 
     name: str
+    path: str
 
     def head(self) -> int:
         """Return the newest version; cheap enough to call for a hundred tables a second."""
@@ -89,6 +95,10 @@ class SourceTable(Protocol):
 
     def digest(self, version: int) -> str | None:
         """Return what distinguishes a version from another of the same table and number, None if it is no longer known."""
+        ...
+
+    def record(self, version: int) -> str | None:
+        """Give what the refresh that made a version of a stream table says of itself; None for any other table."""
         ...
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
@@ -182,6 +192,10 @@ class TargetTable(Protocol):
 
     def state(self) -> TargetState:
         """Read the current state."""
+        ...
+
+    def records(self, most: int) -> Iterator[tuple[int, str]]:
+        """Give the version and the record of each of Trickle's commits, the newest first, among the last ``most`` versions."""
         ...
 
     def frame(self, version: int | None = None) -> DataFrame:

@@ -22,7 +22,7 @@ from trickle.tables.arrow.local import arrow_table, as_schema, frame_of, local_f
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, TargetState, VersionRange, check_count, record_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +68,7 @@ class MemorySource:
     ) -> None:
         """Start at version 0 with these rows (tuples in the schema's order); without the driver Spark nets changes."""
         self.name = name
+        self.path = f"memory:{name}"
         self._driver_io = driver_io
         self.spark = spark
         self.schema = as_schema(schema)
@@ -105,6 +106,10 @@ class MemorySource:
 
     def digest(self, version: int) -> str | None:  # noqa: ARG002 - a version is never another
         """Return nothing: identity and version are enough."""
+        return None
+
+    def record(self, version: int) -> str | None:  # noqa: ARG002 - of no version
+        """Give nothing: sources in memory are base tables."""
         return None
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
@@ -226,6 +231,11 @@ class MemoryTarget:
     def state(self) -> TargetState:
         """Read where the table stands."""
         return TargetState(self._version, self._record, self._record_version, self._external)
+
+    def records(self, most: int) -> Iterator[tuple[int, str]]:
+        """Give the newest record: only that is kept."""
+        if self._record is not None and most > self._version - self._record_version:
+            yield self._record_version, self._record
 
     def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
         """Replace all rows, if they are no more than some."""

@@ -31,6 +31,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             roll_forward_steps=1,
             polars_net_rows=0,
             checkpoint_interval=1,
+            idle_versions=0,
         ),
         # Look-ups give up after a few keys or rows, so that terms are computed half in the driver and half by Spark.
         # Files are written, and commits made, by Spark and Delta.
@@ -112,6 +113,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             costs_kept=1,
             attempts=1,
             verify_rows=1000,
+            cut_versions=1,
         ),
     }
 )

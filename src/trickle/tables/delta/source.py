@@ -8,6 +8,7 @@ from pyspark.sql import functions as fn
 
 from trickle.errors import SourceError
 from trickle.model.cache import Cache
+from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import (
     HISTORY_EXPIRED,
@@ -19,6 +20,7 @@ from trickle.model.reason import (
 from trickle.tables.contract import WEIGHT, ColumnFact, VersionRange
 from trickle.tables.delta.actions import Commit, FileAction
 from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
+from trickle.tables.delta.commit import APPLICATION
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import is_small_change, read_change
 from trickle.tables.delta.keys import declared_keys
@@ -81,6 +83,19 @@ class DeltaSource:
     def digest(self, version: int) -> str | None:
         """Return what distinguishes a version from another of the same number, as in a restored backup."""
         return self.log.digest(version)
+
+    def record(self, version: int) -> str | None:
+        """Give what the refresh that made a version says of itself: that of the newest commit of ours up to it."""
+        metadata = self.log.metadata(version)
+        properties = metadata.get("configuration") or {}
+        if DEFINITION_PROPERTY not in properties or properties.get(TABLE_PROPERTY) != metadata["id"]:
+            return None
+        while (commit := self.log.commit(version)) is not None:
+            if APPLICATION in commit.transactions:
+                text = commit.info.get("userMetadata")
+                return None if text is None else str(text)
+            version -= 1
+        return None
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
         """Return the columns at a version, by name."""

@@ -37,7 +37,7 @@ from trickle.tables.delta.schema import widened
 from trickle.tables.delta.table import open_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -103,6 +103,16 @@ class DeltaTarget:
             return TargetState(version, commit.info.get("userMetadata"), version)
         external = (*state.external, commit.operation) if commit.changes_data else state.external
         return TargetState(version, state.record, state.record_version, external)
+
+    def records(self, most: int) -> Iterator[tuple[int, str]]:
+        """Give version and record of our commits, the newest first; the log may end before ``most`` versions."""
+        head = self.log.head()
+        for version in range(head, max(head - most, -1), -1):
+            commit = self.log.commit(version)
+            if commit is None:
+                return
+            if APPLICATION in commit.transactions and (text := commit.info.get("userMetadata")) is not None:
+                yield version, str(text)
 
     def check(self, expected: TargetState) -> int:
         """Return the newest version, if the table is where a refresh expects it."""

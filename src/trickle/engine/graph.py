@@ -1,0 +1,94 @@
+"""The stream tables of a catalog as a graph: who reads whom, and which base tables they stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trickle.errors import SourceError
+from trickle.model.graph import Graph
+from trickle.model.names import short_name
+
+if TYPE_CHECKING:
+    from trickle.engine.open_tables import OpenTable
+    from trickle.tables.contract import SourceTable
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A stream table in a graph.
+
+    Attributes:
+        reads: By the name that its definition uses for a source, the name of the stream table or the place of the base table.
+    """
+
+    table: OpenTable
+    reads: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Stream tables, and the base tables that they read.
+
+    Attributes:
+        members: The stream tables by name.
+        bases: The base tables by their place.
+    """
+
+    members: Mapping[str, Member]
+    bases: Mapping[str, SourceTable]
+
+    @property
+    def graph(self) -> Graph:
+        """Who reads whom."""
+        return Graph({name: tuple(dict.fromkeys(m.reads.values())) for name, m in self.members.items()})
+
+    def show(self, node: str) -> str:
+        """Name a stream table, or a base table as the definitions that read it do."""
+        return self.bases[node].name if node in self.bases else node
+
+    def pin(self, at: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Choose a version of every base table: those asked for by name, else the newest.
+
+        Raises:
+            SourceError: ``UNKNOWN_SOURCE`` or ``NO_SUCH_VERSION``.
+        """
+        asked = dict(at or {})
+        cut: dict[str, int] = {}
+        for node, source in self.bases.items():
+            head = source.head()
+            wanted = asked.pop(source.name, None)
+            if wanted is None:
+                wanted = asked.pop(short_name(source.name), None)
+            if wanted is not None and not 0 <= wanted <= head:
+                text = f"base table '{source.name}' has versions 0 to {head}, not {wanted}."
+                raise SourceError("NO_SUCH_VERSION", text, hint="Ask for a version that exists.")
+            cut[node] = head if wanted is None else wanted
+        if asked:
+            known = ", ".join(sorted(source.name for source in self.bases.values())) or "none"
+            text = f"{', '.join(map(repr, asked))} is no base table of these stream tables."
+            raise SourceError("UNKNOWN_SOURCE", text, hint=f"Their base tables are {known}.")
+        return cut
+
+
+def build_members(tables: Iterable[OpenTable]) -> Members:
+    """Find out who reads whom: a source that lies where a stream table lies is that stream table."""
+    tables = tuple(tables)
+    names = {_place(table.location): table.name for table in tables}
+    members: dict[str, Member] = {}
+    bases: dict[str, SourceTable] = {}
+    for table in tables:
+        reads: dict[str, str] = {}
+        for name, source in table.prepared.sources.items():
+            place = _place(source.path)
+            reads[name] = names.get(place, place)
+            if place not in names:
+                bases.setdefault(place, source)
+        members[table.name] = Member(table, reads)
+    return Members(members, bases)
+
+
+def _place(location: str) -> str:
+    """Write a place in one way: Spark gives local ones as paths or with a scheme."""
+    return location.removeprefix("file://").removeprefix("file:").rstrip("/")

@@ -1,0 +1,1 @@
+"""Refreshes stream tables when they are due: the loop, who leads it, and what is due."""
