@@ -24,7 +24,7 @@ from trickle.errors import (
 )
 from trickle.model.options import Options
 from trickle.model.reason import Reason
-from trickle.model.report import RefreshReport, Validation, VerifyReport
+from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
 from trickle.session import local_session
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Options",
     "Reason",
     "RefreshReport",
+    "RunReport",
     "SessionError",
     "SourceError",
     "SparkError",
