@@ -56,7 +56,10 @@ class SparkExecution:
             return _collect(self.jvm, frame)
         kept = frame.persist()
         self._persisted.append(kept)
-        return Rows(kept, kept.count())
+        count = kept.count()
+        # What reads the rows reads them as a leaf: with their plan inside, plans over plans would double at each level.
+        execution: Any = kept._jdf.queryExecution()
+        return Rows(self.jvm.frame(execution.withCachedData()), count)
 
     def release(self) -> None:
         """Release the cluster's memory."""
