@@ -13,7 +13,7 @@ SEED = 2026
 
 @pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 8))])
 def test_random_queries_stay_equal_to_plain_spark(bench, number):
-    outcome = bench.run(choose(bench.plain, draw_case(SEED, number, rounds=4), 3))
+    outcome = bench.run(choose(bench.plain, draw_case(SEED, number, views=6, rounds=4), 3))
 
     assert not outcome.failures, script(outcome.failures[0], f"make fuzz SEED={SEED} CASE={number}")
     assert any(refresh.changed for refresh in outcome.refreshes)
