@@ -95,7 +95,7 @@ def test_of_two_loops_one_leads_and_the_other_follows_when_it_stops(spark, table
     folder = open_lease(spark).folder
     first, second = (Lease(folder, 3.0) for _ in range(2))
     loops = [
-        Loop(tables._engine, lease=lease, tell=lambda _, n=name: reports.append(n))
+        Loop(tables._engine, lease=lease, on_run=lambda _, n=name: reports.append(n))
         for name, lease in (("first", first), ("second", second))
     ]
     threads = [threading.Thread(target=loop.run) for loop in loops]

@@ -33,7 +33,7 @@ class Cuts:
     depth: int
 
     def find(self, names: Sequence[str]) -> dict[str, int]:
-        """Give the version of each table at the newest cut that all have.
+        """Return the version of each table at the newest cut that all have.
 
         Raises:
             StateError: ``NO_COMMON_CUT``.
@@ -56,13 +56,13 @@ class Cuts:
         return None
 
     def _records(self, name: str) -> Iterator[tuple[int, RefreshRecord]]:
-        """Give the refreshes of a table, the newest first."""
+        """Return the refreshes of a table, the newest first."""
         target = self.members.members[name].table.target
         for version, text in target.records(self.depth):
             yield version, RefreshRecord.model_validate_json(text)
 
     def _with(self, name: str, record: RefreshRecord, cut: Cut) -> Cut | None:
-        """Give a cut with the base tables that a refresh stands for, None if it does not belong to the cut."""
+        """Return a cut with the base tables that a refresh stands for, None if it does not belong to the cut."""
         member = self.members.members[name]
         for source_name, seen in record.frontier.items():
             if is_state_table(source_name):
@@ -90,7 +90,7 @@ class Cuts:
         return cut if self._is_same(name, source_name, *sorted((known, version))) else None
 
     def _is_same(self, name: str, source_name: str, since: int, upto: int) -> bool:
-        """Tell whether a source has the same rows at two versions, as far as a table reads them."""
+        """Say whether a source has the same rows at two versions, as far as a table reads them."""
         if since == upto:
             return True
         prepared = self.members.members[name].table.prepared

@@ -13,7 +13,7 @@ from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.open_tables import OpenTable, OpenTables
-from trickle.engine.run import Run, Tell
+from trickle.engine.run import OnOutcome, Run
 from trickle.errors import ConflictError, NotDifferentiableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.names import is_state_table, split_name
@@ -157,12 +157,14 @@ class Engine:
         *,
         full: bool = False,
         workers: int = 1,
-        tell: Tell | None = None,
+        on_outcome: OnOutcome | None = None,
     ) -> RunReport:
         """Bring stream tables, and the stream tables that they read, to one cut of the base tables."""
         members = self.members()
         asked = members.members if names is None else [self._known(members, name) for name in names]
-        return self.run_members(members, members.graph.upstream(asked), at, full=full, workers=workers, tell=tell)
+        return self.run_members(
+            members, members.graph.upstream(asked), at, full=full, workers=workers, on_outcome=on_outcome
+        )
 
     def run_members(
         self,
@@ -172,10 +174,10 @@ class Engine:
         *,
         full: bool = False,
         workers: int = 1,
-        tell: Tell | None = None,
+        on_outcome: OnOutcome | None = None,
     ) -> RunReport:
         """Bring some members of a graph to one cut, the others staying where they are."""
-        run = Run(members, members.pin(at), self._refresh_member, full, tell, self.options.idle_versions)
+        run = Run(members, members.pin(at), self._refresh_member, full, on_outcome, self.options.idle_versions)
         return run.run(names, workers)
 
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:

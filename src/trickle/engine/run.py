@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trickle.model.report import RefreshReport
 
 RefreshOne = Callable[["Member", Request], "RefreshReport"]
-Tell = Callable[[str, "RefreshReport | TrickleError"], None]
+OnOutcome = Callable[[str, "RefreshReport | TrickleError"], None]
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Run:
         members: The stream tables of the catalog.
         cut: The version of each base table, by its place.
         refresh: Refreshes one table.
-        tell: Called with what became of each table as soon as it is known.
+        on_outcome: Called with what became of each table as soon as it is known.
         lag: A table whose sources committed without changing a row is left where it is, until so many commits came.
     """
 
@@ -39,7 +39,7 @@ class Run:
     cut: Mapping[str, int]
     refresh: RefreshOne
     full: bool = False
-    tell: Tell | None = None
+    on_outcome: OnOutcome | None = None
     lag: int = 20
     _reports: dict[str, RefreshReport] = field(default_factory=dict)
     _errors: dict[str, TrickleError] = field(default_factory=dict)
@@ -73,8 +73,8 @@ class Run:
             self._errors[name] = outcome
         else:
             self._reports[name] = outcome
-        if self.tell is not None:
-            self.tell(name, outcome)
+        if self.on_outcome is not None:
+            self.on_outcome(name, outcome)
 
     def _outcome(self, name: str) -> RefreshReport | TrickleError:
         member = self.members.members[name]
@@ -91,7 +91,7 @@ class Run:
             return _described(name, error)
 
     def _versions(self, member: Member) -> dict[str, int] | None:
-        """Give the version of each source to go to; None, for the newest, if the query cannot be pinned."""
+        """Return the version of each source to go to; None, for the newest, if the query cannot be pinned."""
         if member.table.prepared.obstacles:
             return None
         return {name: self._version(member, name, node) for name, node in member.reads.items()}
@@ -111,18 +111,18 @@ class Run:
 
 
 def _described(name: str, error: Exception) -> TrickleError:
-    """Give an error of Spark, a file or ourselves as one that a report can hold."""
+    """Return an error of Spark, a file or ourselves as one that a report can hold."""
     where = f"refresh of '{name}'"
-    told = translate(error, where)
-    if told is None:
+    translated = translate(error, where)
+    if translated is None:
         text = f"{where}: {type(error).__name__}: {error}"
-        told = SparkError("UNEXPECTED_ERROR", text, hint="This is a defect of Trickle: please report it.")
-    told.__cause__ = error
-    return told
+        translated = SparkError("UNEXPECTED_ERROR", text, hint="This is a defect of Trickle: please report it.")
+    translated.__cause__ = error
+    return translated
 
 
 def _last_seen(member: Member, name: str) -> int | None:
-    """Give the version of a source that a table stands on, None if it is not surely the same table's."""
+    """Return the version of a source that a table stands on, None if it is not surely the same table's."""
     target = member.table.target
     try:
         record = read_record(target.name, target.state())

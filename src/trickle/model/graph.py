@@ -24,7 +24,7 @@ class Graph:
         return frozenset(s for sources in self.reads.values() for s in sources if s not in self.reads)
 
     def upstream(self, names: Collection[str]) -> frozenset[str]:
-        """Give some stream tables and all that they read, directly or not; no base tables.
+        """Return some stream tables and all that they read, directly or not; no base tables.
 
         >>> sorted(Graph({"a": ("t",), "b": ("a",), "c": ("t",)}).upstream(["b"]))
         ['a', 'b']
@@ -32,7 +32,7 @@ class Graph:
         return _closure(names, lambda name: (s for s in self.reads[name] if s in self.reads))
 
     def downstream(self, names: Collection[str]) -> frozenset[str]:
-        """Give some tables and all stream tables that read them, directly or not."""
+        """Return some tables and all stream tables that read them, directly or not."""
         return _closure(names, self.readers)
 
     def readers(self, name: str) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Graph:
         return tuple(reader for reader, sources in self.reads.items() if name in sources)
 
     def waves(self, names: Collection[str] | None = None) -> tuple[tuple[str, ...], ...]:
-        """Give stream tables in waves: each reads only base tables, tables that are not asked for, and earlier waves.
+        """Return stream tables in waves: each reads only base tables, tables that are not asked for, and earlier waves.
 
         >>> Graph({"a": ("t",), "b": ("a",), "c": ("t",)}).waves()
         (('a', 'c'), ('b',))

@@ -47,7 +47,7 @@ class Cron:
         return self.fields if self.zone == "UTC" else f"{self.fields} {self.zone}"
 
     def after(self, moment: datetime) -> datetime:
-        """Give the first time after a moment, in UTC."""
+        """Return the first time after a moment, in UTC."""
         return next(CronSim(self.fields, moment.astimezone(ZoneInfo(self.zone)))).astimezone(UTC)
 
 
@@ -150,7 +150,7 @@ def _bad(given: object, why: str) -> DefinitionError:
 
 
 def next_due(schedule: Every | Cron, last: datetime | None, now: datetime) -> datetime:
-    """Give when a table is next due: at once if it never was refreshed; after a pause once, however long it was."""
+    """Return when a table is next due: at once if it never was refreshed; after a pause once, however long it was."""
     if last is None:
         return now
     return last + timedelta(seconds=schedule.seconds) if isinstance(schedule, Every) else schedule.after(last)

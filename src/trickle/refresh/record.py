@@ -43,7 +43,7 @@ def new_record(
 def find_base(
     sources: Mapping[str, SourceTable], frontier: Mapping[str, SourceVersion]
 ) -> dict[str, BaseVersion] | None:
-    """Give the versions of base tables that sources at a frontier stand for.
+    """Return the versions of base tables that sources at a frontier stand for.
 
     Law    base(T) = union of base(S) over the sources S of T;  base(S) = {S} if S is no stream table
     None if two sources stand for different versions of one base table: their rows do not belong together.

@@ -33,7 +33,7 @@ class Scheduled:
 
 
 def due_at(table: Scheduled, now: datetime) -> datetime | None:
-    """Give when a table is due by its own schedule; None if nothing but a commit, a reader or a person will tell."""
+    """Return when a table is due by its own schedule; None if nothing but a commit, a reader or a person will tell."""
     if table.is_suspended or table.schedule is None:
         return None
     match table.schedule:
@@ -51,13 +51,13 @@ def due_at(table: Scheduled, now: datetime) -> datetime | None:
 
 
 def find_due(tables: Mapping[str, Scheduled], graph: Graph, now: datetime) -> frozenset[str]:
-    """Give the tables to refresh now: those that are due, and what they read that is refreshed as often as its readers need."""
+    """Return the tables to refresh now: those that are due, and what they read that follows its readers."""
     own = [name for name, table in tables.items() if (at := due_at(table, now)) is not None and at <= now]
     return frozenset(own) | _needed(own, tables, graph)
 
 
 def next_moment(tables: Mapping[str, Scheduled], now: datetime) -> datetime | None:
-    """Give when the next table is due by the clock, None if none is."""
+    """Return when the next table is due by the clock, None if none is."""
     return min((at for table in tables.values() if (at := due_at(table, now)) is not None), default=None)
 
 
@@ -76,7 +76,7 @@ def _needed(names: Collection[str], tables: Mapping[str, Scheduled], graph: Grap
 
 
 def tightest(name: str, tables: Mapping[str, Scheduled], graph: Graph) -> Schedule | None:
-    """Give the schedule that a table follows in effect: its own, or the tightest of those that read it.
+    """Return the schedule that a table follows in effect: its own, or the tightest of those that read it.
 
     >>> from trickle.model.graph import Graph
     >>> graph = Graph({"a": ("t",), "b": ("a",)})

@@ -48,7 +48,7 @@ class Holder:
 
 
 def this_process() -> Holder:
-    """Give a holder that no other process, and no other loop of this one, shares."""
+    """Return a holder that no other process, and no other loop of this one, shares."""
     return Holder(uuid.uuid4().hex, socket.gethostname(), os.getpid())
 
 
@@ -100,7 +100,7 @@ class Lease:
         self._term = None
 
     def holder(self) -> Holder | None:
-        """Tell who took the newest term; None if nobody did, or it was released."""
+        """Return who took the newest term; None if nobody did, or it was released."""
         newest = self._newest()
         return None if newest < 0 else self._read(newest)
 
@@ -141,7 +141,7 @@ class Lease:
 
 
 def open_lease(spark: SparkSession, seconds: float = 15.0) -> Lease | None:
-    """Give the lease of a session's warehouse; None if its storage is not known, where nobody is kept from leading."""
+    """Return the lease of a session's warehouse; None if its storage is not known, where nobody is kept from leading."""
     place = spark.conf.get(WAREHOUSE_CONF, None) or spark.conf.get("spark.sql.warehouse.dir", None)
     folder = folder_at(f"{place}/{_FOLDER}") if place else None
     if folder is None:

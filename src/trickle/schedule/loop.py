@@ -46,7 +46,7 @@ class Loop:
         lease: Who may lead; None to lead in any case.
         poll_seconds: How often sources are looked at for tables that follow commits.
         list_seconds: How often the catalog is looked at for new and dropped tables.
-        tell: Called with the report of each run that refreshed anything.
+        on_run: Called with the report of each run that refreshed anything.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Loop:
         lease: Lease | None = None,
         poll_seconds: float = 0.05,
         list_seconds: float = 2.0,
-        tell: Callable[[RunReport], None] | None = None,
+        on_run: Callable[[RunReport], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Start with nothing known."""
@@ -66,7 +66,7 @@ class Loop:
         self._lease = lease
         self._poll_seconds = poll_seconds
         self._list_seconds = list_seconds
-        self._tell = tell
+        self._on_run = on_run
         self._clock = clock
         self._members: Members | None = None
         self._listed: datetime | None = None
@@ -91,7 +91,7 @@ class Loop:
         self._stopped.set()
 
     def tick(self) -> float:
-        """Refresh what is due now; give the seconds to wait until the next look."""
+        """Refresh what is due now; return the seconds to wait until the next look."""
         if not self._leads():
             return min(1.0, self._poll_seconds * 20)
         members = self._current_members()
@@ -122,7 +122,7 @@ class Loop:
         return self._lease.is_held
 
     def _current_members(self) -> Members | None:
-        """Give the stream tables as they were at the last listing; None if they cannot be listed now."""
+        """Return the stream tables as they were at the last listing; None if they cannot be listed now."""
         now = self._clock()
         if self._members is None or self._listed is None or (now - self._listed).total_seconds() >= self._list_seconds:
             try:
@@ -134,7 +134,7 @@ class Loop:
 
     @staticmethod
     def _heads(members: Members) -> dict[str, int]:
-        """Give the newest version of every base table and every stream table."""
+        """Return the newest version of every base table and every stream table."""
         heads = {node: source.head() for node, source in members.bases.items()}
         return {**heads, **{name: m.table.target.state().version for name, m in members.members.items()}}
 
@@ -151,7 +151,7 @@ class Loop:
         return memory
 
     def _is_behind(self, name: str, members: Members, heads: Mapping[str, int]) -> bool:
-        """Tell whether a source has committed; one that is refreshed for its readers, whether one of its own has."""
+        """Say whether a source has committed; one that is refreshed for its readers, whether one of its own has."""
         seen = self._remembered(name, members).seen
         for node in members.members[name].reads.values():
             if seen.get(node) != heads[node]:
@@ -176,12 +176,12 @@ class Loop:
             memory.failures += 1
             memory.not_before = now + timedelta(seconds=min(2.0**memory.failures, _MAX_WAIT_SECONDS))
             logger.warning("stream table %s was not refreshed: %s", name, error)
-        if self._tell is not None:
-            self._tell(report)
+        if self._on_run is not None:
+            self._on_run(report)
 
 
 def _recall(member: Member) -> _Memory:
-    """Tell from a table's own record when it was last brought up, and where its sources were then."""
+    """Read from a table's own record when it was last brought up, and where its sources were then."""
     try:
         record = read_record(member.table.target.name, member.table.target.state())
     except TrickleError:
