@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trickle")
 
-_MAX_WAIT_SECONDS: Final = 300.0
+_WAIT_SECONDS: Final = 300.0
+"""How long a failing table waits at most."""
+
+_LISTING_SHARE: Final = 20.0
+"""A catalog with many tables is listed less often: it takes no more than this part of the time."""
 
 
 @dataclass(slots=True)
@@ -69,22 +73,18 @@ class Loop:
         self._on_run = on_run
         self._clock = clock
         self._members: Members | None = None
-        self._listed: datetime | None = None
-        self._renewed: datetime | None = None
+        self._list_at = clock()
         self._memory: dict[str, _Memory] = {}
         self._stopped = threading.Event()
 
     def run(self, until: datetime | None = None) -> None:
         """Go on until stopped, or until a moment; a refresh that is at work then ends first."""
-        try:
+        with self._leading():
             while not self._stopped.is_set() and (until is None or self._clock() < until):
                 wait = self.tick()
                 if until is not None:
                     wait = min(wait, max((until - self._clock()).total_seconds(), 0.0))
                 self._stopped.wait(wait)
-        finally:
-            if self._lease is not None:
-                self._lease.release()
 
     def stop(self) -> None:
         """Let the loop end after what it is doing."""
@@ -92,7 +92,7 @@ class Loop:
 
     def tick(self) -> float:
         """Refresh what is due now; return the seconds to wait until the next look."""
-        if not self._leads():
+        if self._lease is not None and not self._lease.is_held:
             return min(1.0, self._poll_seconds * 20)
         members = self._current_members()
         if members is None:
@@ -111,25 +111,43 @@ class Loop:
 
     # -- who leads, and over what
 
-    def _leads(self) -> bool:
-        """Renew the lease three times in a term; look at others' less often than it ends."""
-        if self._lease is None:
-            return True
-        now = self._clock()
-        if self._renewed is None or (now - self._renewed).total_seconds() >= self._lease.seconds / 4:
-            self._renewed = now
-            return self._lease.take()
-        return self._lease.is_held
+    @contextmanager
+    def _leading(self) -> Iterator[None]:
+        """Take and renew the lease beside the refreshes, which may last longer than a term; release it at the end."""
+        lease, ended = self._lease, threading.Event()
+        if lease is None:
+            yield
+            return
+
+        def renew() -> None:
+            while not ended.is_set():
+                try:
+                    lease.take()
+                except OSError as error:  # the storage may answer again before the term is over
+                    logger.warning("the lease of the loop cannot be renewed: %s", error)
+                ended.wait(lease.seconds / 4)
+
+        lease.take()
+        renewing = threading.Thread(target=renew, name="trickle-lease", daemon=True)
+        renewing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            renewing.join()
+            lease.release()
 
     def _current_members(self) -> Members | None:
         """Return the stream tables as they were at the last listing; None if they cannot be listed now."""
         now = self._clock()
-        if self._members is None or self._listed is None or (now - self._listed).total_seconds() >= self._list_seconds:
+        if self._members is None or now >= self._list_at:
             try:
-                self._members, self._listed = self._engine.members(), now
+                self._members = self._engine.members()
             except TrickleError as error:
                 logger.warning("the stream tables cannot be listed: %s", error)
                 return None
+            took = (self._clock() - now).total_seconds()
+            self._list_at = now + timedelta(seconds=max(self._list_seconds, _LISTING_SHARE * took))
         return self._members
 
     @staticmethod
@@ -174,7 +192,7 @@ class Loop:
         for name, error in report.errors.items():
             memory = self._memory[name]
             memory.failures += 1
-            memory.not_before = now + timedelta(seconds=min(2.0**memory.failures, _MAX_WAIT_SECONDS))
+            memory.not_before = now + timedelta(seconds=min(2.0**memory.failures, _WAIT_SECONDS))
             logger.warning("stream table %s was not refreshed: %s", name, error)
         if self._on_run is not None:
             self._on_run(report)
