@@ -314,6 +314,7 @@ def test_the_public_names_are_these():
         "Options",
         "Reason",
         "RefreshReport",
+        "RunReport",
         "SessionError",
         "SourceError",
         "SparkError",

@@ -34,7 +34,7 @@ def diamond(spark):
 def graph(spark, diamond):
     """The diamond, with all its tables at one cut."""
     spark.sql("USE graph")
-    assert diamond.refresh_all()
+    assert diamond.refresh_all(NAMES)
     return diamond
 
 
@@ -57,20 +57,20 @@ def expected_totals(spark, version):
 def test_a_run_brings_every_table_to_one_cut(spark, graph):
     order(spark, (4, "bob", 7))
 
-    report = graph.refresh_all()
+    report = graph.refresh_all(NAMES)
 
     assert report.ok
     assert list(report.tables) == ["graph.counts", "graph.sums", "graph.means", "graph.rich"]
     assert {r.mode for r in report.tables.values()} == {"differential"}
     assert report.cut == {"orders": head(spark, "orders"), "people": head(spark, "people")}
     assert all(graph.verify(name) for name in NAMES)
-    assert {r.mode for r in graph.refresh_all().tables.values()} == {"no_data"}
+    assert {r.mode for r in graph.refresh_all(NAMES).tables.values()} == {"no_data"}
 
 
 def test_tables_side_by_side_give_the_same(spark, graph):
     for number in range(2):
-        order(spark, (10 + number, "ann", number))
-        assert graph.refresh_all(workers=3)
+        order(spark, (10 + number, "ann", number + 1))
+        assert graph.refresh_all(NAMES, workers=3)
 
     assert all(graph.verify(name) for name in NAMES)
 
@@ -80,7 +80,7 @@ def test_a_run_goes_to_the_versions_asked_for(spark, graph):
     between = head(spark, "orders")
     order(spark, (5, "bob", 8))
 
-    assert graph.refresh_all(at={"orders": between}).cut["orders"] == between
+    assert graph.refresh_all(NAMES, at={"orders": between}).cut["orders"] == between
 
     assert [row[:2] for row in rows(spark.table("means"))] == expected_totals(spark, between)
 
@@ -95,14 +95,14 @@ def test_what_changes_no_row_stops_the_run(spark, graph):
     before = head(spark, "means")
     spark.sql("UPDATE orders SET id = id + 1000")  # a column that no table reads
 
-    report = graph.refresh_all()
+    report = graph.refresh_all(NAMES)
 
     sums, means = report.tables["graph.sums"], report.tables["graph.means"]
     assert (sums.mode, sums.rows_inserted, sums.rows_deleted) == ("differential", 0, 0)
     assert means.mode == "no_data"
     assert head(spark, "means") == before
     every_commit = Trickle(spark, options=graph.options.__class__(idle_versions=0))
-    assert every_commit.refresh_all().tables["graph.means"].mode == "differential"
+    assert every_commit.refresh_all(NAMES).tables["graph.means"].mode == "differential"
     assert head(spark, "means") == before + 1
 
 
@@ -110,7 +110,7 @@ def test_upstream_that_is_recomputed_sends_down_only_what_differs(spark, graph):
     order(spark, (4, "bob", 7))
 
     assert graph.refresh("sums", full=True).mode == "full"
-    means = graph.refresh_all().tables["graph.means"]
+    means = graph.refresh_all(NAMES).tables["graph.means"]
 
     assert (means.mode, means.changed) == ("differential", {"sums": 2, "counts": 2})
 
@@ -120,14 +120,14 @@ def test_a_failure_stops_only_what_reads_it(spark, graph):
     graph.create("best", "SELECT max(ratio) AS best FROM ratio")
     order(spark, (4, "bob", 0))
 
-    report = graph.refresh_all(workers=2)
+    report = graph.refresh_all([*NAMES, "best"], workers=2)
 
     assert not report
     codes = {name: error.code for name, error in report.errors.items()}
     assert codes == {"graph.ratio": "DIVIDE_BY_ZERO", "graph.best": "UPSTREAM_FAILED"}
     assert set(report.tables) == {f"graph.{name}" for name in NAMES}
     spark.sql("DELETE FROM orders WHERE amount = 0")
-    assert graph.refresh_all()
+    assert graph.refresh_all(["best"])
     assert graph.verify("best")
     graph.drop("best")
     graph.drop("ratio")
@@ -142,7 +142,7 @@ def test_frames_of_one_cut_belong_together_while_a_run_is_going_on(spark, graph)
 
     assert rows(sums) == expected_totals(spark, before)
     assert [row[:2] for row in rows(means)] == rows(sums)
-    graph.refresh_all()
+    graph.refresh_all(NAMES)
     sums, means = graph.read(["sums", "means"])
     assert rows(sums) == expected_totals(spark, before + 1)
     assert [row[:2] for row in rows(means)] == rows(sums)
@@ -151,7 +151,7 @@ def test_frames_of_one_cut_belong_together_while_a_run_is_going_on(spark, graph)
 def test_a_table_that_a_run_left_alone_belongs_to_its_cut(spark, graph):
     spark.sql("UPDATE orders SET id = id + 1000")  # a column that no table reads
     spark.sql("INSERT INTO people VALUES ('eve','Bonn')")
-    graph.refresh_all()
+    graph.refresh_all(NAMES)
 
     frames = graph.read(NAMES)
 
@@ -160,7 +160,7 @@ def test_a_table_that_a_run_left_alone_belongs_to_its_cut(spark, graph):
 
 def test_each_commit_records_the_base_versions_it_stands_for(spark, graph):
     order(spark, (4, "bob", 7))
-    graph.refresh_all()
+    graph.refresh_all(NAMES)
 
     _, text = next(graph._engine.tables.get("graph.rich").target.records(1))
 
@@ -191,7 +191,7 @@ def test_tables_without_a_common_cut_say_so(spark, graph):
 
     assert caught.value.code == "NO_COMMON_CUT"
     assert "refresh_all" in str(caught.value.hint)
-    graph.refresh_all()
+    graph.refresh_all(["late", "sums"])
     assert len(graph.read(["late", "sums"])) == 2
     graph.drop("late")
 

@@ -40,7 +40,7 @@ class Table:
     name: str
     columns: tuple[str, ...]
     versions: list[Rows]
-    record: str | None = None
+    written: str | None = None
     recorded: int = 0
 
     # -- a source
@@ -50,6 +50,9 @@ class Table:
 
     def identity(self, version: int) -> str:
         return f"{self.name} {version * 0}"
+
+    def record(self, version: int) -> None:
+        assert version >= 0
 
     def digest(self, version: int) -> str:
         return f"{self.name} {version}"
@@ -86,7 +89,7 @@ class Table:
     # -- a target
 
     def state(self) -> TargetState:
-        return TargetState(self.head(), self.record, self.recorded)
+        return TargetState(self.head(), self.written, self.recorded)
 
     def apply_bag(self, change: pa.Table, record: Any, expected: TargetState) -> Applied:
         rows = Counter(self.versions[-1])
@@ -112,7 +115,7 @@ class Table:
     def _commit(self, rows: Rows, record: Any, expected: TargetState) -> Applied:
         assert expected == self.state()
         self.versions.append(rows)
-        self.record, self.recorded = record(), self.head()
+        self.written, self.recorded = record(), self.head()
         return Applied(self.head(), 0, 0)
 
 

@@ -34,6 +34,9 @@ class Source:
         assert version <= self.newest
         return "orders"
 
+    def record(self, version: int) -> None:
+        assert version >= 0
+
     def digest(self, version: int) -> str:
         return f"d{version}"
 

@@ -14,6 +14,7 @@ from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.open_tables import OpenTable, OpenTables
 from trickle.engine.run import OnOutcome, Run
+from trickle.engine.verbs import describe_failure
 from trickle.errors import ConflictError, NotDifferentiableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.names import is_state_table, split_name
@@ -32,6 +33,7 @@ from trickle.warehouse import sync
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.errors import TrickleError
     from trickle.model.definition import Definition, Mode
     from trickle.model.options import Options
     from trickle.model.report import RefreshReport, RunReport, VerifyReport
@@ -161,10 +163,10 @@ class Engine:
     ) -> RunReport:
         """Bring stream tables, and the stream tables that they read, to one cut of the base tables."""
         members = self.members()
-        asked = members.members if names is None else [self._known(members, name) for name in names]
-        return self.run_members(
-            members, members.graph.upstream(asked), at, full=full, workers=workers, on_outcome=on_outcome
-        )
+        asked = [*members.members] if names is None else [self._known(members, name) for name in names]
+        wanted = members.graph.upstream(asked)
+        report = self.run_members(members.only(wanted), wanted, at, full=full, workers=workers, on_outcome=on_outcome)
+        return report if names is not None else replace(report, errors={**members.broken, **report.errors})
 
     def run_members(
         self,
@@ -189,7 +191,14 @@ class Engine:
 
     def members(self) -> Members:
         """Give all stream tables of the catalog, with who reads whom."""
-        return build_members([self.tables.get(name) for name, _ in self.tables.list_all()])
+        opened: list[OpenTable] = []
+        broken: dict[str, TrickleError] = {}
+        for name, _ in self.tables.list_all():
+            try:
+                opened.append(self.tables.get(name))
+            except Exception as error:
+                broken[name] = describe_failure(error, f"opening of '{name}'")
+        return build_members(opened, broken)
 
     def _known(self, members: Members, name: str) -> str:
         full_name = self.qualify(name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from trickle.errors import SourceError
@@ -12,6 +12,7 @@ from trickle.model.names import short_name
 
 if TYPE_CHECKING:
     from trickle.engine.open_tables import OpenTable
+    from trickle.errors import TrickleError
     from trickle.tables.contract import SourceTable
 
 
@@ -34,15 +35,22 @@ class Members:
     Attributes:
         members: The stream tables by name.
         bases: The base tables by their place.
+        broken: The stream tables that cannot be opened, with the error; those that read one read it as it is.
     """
 
     members: Mapping[str, Member]
     bases: Mapping[str, SourceTable]
+    broken: Mapping[str, TrickleError] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
         """Who reads whom."""
         return Graph({name: tuple(dict.fromkeys(m.reads.values())) for name, m in self.members.items()})
+
+    def only(self, names: Collection[str]) -> Members:
+        """Return the same without base tables that none of these stream tables reads."""
+        read = {node for name in names if name in self.members for node in self.members[name].reads.values()}
+        return replace(self, bases={node: source for node, source in self.bases.items() if node in read})
 
     def show(self, node: str) -> str:
         """Name a stream table, or a base table as the definitions that read it do."""
@@ -72,7 +80,7 @@ class Members:
         return cut
 
 
-def build_members(tables: Iterable[OpenTable]) -> Members:
+def build_members(tables: Iterable[OpenTable], broken: Mapping[str, TrickleError]) -> Members:
     """Find out who reads whom: a source that lies where a stream table lies is that stream table."""
     tables = tuple(tables)
     names = {_place(table.location): table.name for table in tables}
@@ -86,7 +94,7 @@ def build_members(tables: Iterable[OpenTable]) -> Members:
             if place not in names:
                 bases.setdefault(place, source)
         members[table.name] = Member(table, reads)
-    return Members(members, bases)
+    return Members(members, bases, broken)
 
 
 def _place(location: str) -> str:

@@ -8,8 +8,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trickle.engine.verbs import translate
-from trickle.errors import SourceError, SparkError, TrickleError
+from trickle.engine.verbs import describe_failure
+from trickle.errors import SourceError, TrickleError
 from trickle.model.report import RunReport
 from trickle.refresh.record import read_record
 from trickle.refresh.request import Request
@@ -85,10 +85,8 @@ class Run:
         try:
             with exhaustion_told():
                 return self.refresh(member, Request(full=self.full, at=self._versions(member)))
-        except TrickleError as error:
-            return error
         except Exception as error:
-            return _described(name, error)
+            return describe_failure(error, f"refresh of '{name}'")
 
     def _versions(self, member: Member) -> dict[str, int] | None:
         """Return the version of each source to go to; None, for the newest, if the query cannot be pinned."""
@@ -108,17 +106,6 @@ class Run:
         # What changed no row upstream is no news here.
         columns = member.table.prepared.used.get(name, ())
         return last if source.classify(last, newest, columns).kind == "none" else newest
-
-
-def _described(name: str, error: Exception) -> TrickleError:
-    """Return an error of Spark, a file or ourselves as one that a report can hold."""
-    where = f"refresh of '{name}'"
-    translated = translate(error, where)
-    if translated is None:
-        text = f"{where}: {type(error).__name__}: {error}"
-        translated = SparkError("UNEXPECTED_ERROR", text, hint="This is a defect of Trickle: please report it.")
-    translated.__cause__ = error
-    return translated
 
 
 def _last_seen(member: Member, name: str) -> int | None:

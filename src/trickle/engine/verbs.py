@@ -78,6 +78,18 @@ def translate(error: Exception, where: str) -> TrickleError | None:
     return None
 
 
+def describe_failure(error: Exception, where: str) -> TrickleError:
+    """Return any error as one of Trickle's, for a report about several tables."""
+    if isinstance(error, TrickleError):
+        return error
+    described = translate(error, where)
+    if described is None:
+        text = f"{where}: {type(error).__name__}: {error}"
+        described = SparkError("UNEXPECTED_ERROR", text, hint="This is a defect of Trickle: please report it.")
+    described.__cause__ = error
+    return described
+
+
 def _java_code(error: Py4JJavaError) -> str:
     thrown = error.java_exception
     for _ in range(10):  # a cause may be its own

@@ -22,7 +22,7 @@ from trickle.errors import DefinitionError
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _ON_COMMIT: Final = re.compile(r"on commit(?: at most every (.+))?")
-_MAX_SECONDS: Final = 366 * 86_400
+_YEAR_SECONDS: Final = 366 * 86_400
 _CRON_FIELDS: Final = 5
 
 
@@ -110,7 +110,7 @@ def read_duration(words: str, text: str | None = None) -> float:
     if not parts or _PART.sub("", words.lower()):
         raise _bad(text or words, "it is no duration, cron, 'on commit' or 'downstream'")
     seconds = float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-    if not 0 < seconds <= _MAX_SECONDS:
+    if not 0 < seconds <= _YEAR_SECONDS:
         raise _bad(text or words, "a duration is longer than nothing and at most 366 days")
     return seconds
 

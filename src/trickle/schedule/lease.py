@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from trickle.tables.storage.schemes import Folder
 
 _NUMBERED: Final = re.compile(r"(\d{20})\.json")
-_KEPT_TERMS: Final = 3
+_TERMS_BACK: Final = 3
 _FOLDER: Final = "_trickle_lease"
 """In a warehouse: no table's name begins so."""
 
@@ -110,7 +110,7 @@ class Lease:
             self._seen = None
             return False
         self._term, self._until = term, began + self.seconds * 2 / 3
-        self.folder.storage.delete(self._address(term - _KEPT_TERMS))
+        self.folder.storage.delete(self._address(term - _TERMS_BACK))
         return True
 
     def _try_put(self, term: int, holder: Holder | None) -> bool:
