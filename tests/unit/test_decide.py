@@ -71,7 +71,7 @@ def with_state(**facts: Any) -> Situation:
 
 def refreshed(now: Situation, *, kind: str = "mixed", **facts: Any) -> Situation:
     """The same after the state table was refreshed to version 8."""
-    ranges: dict[str, Any] = {**now.ranges, "@1": VersionRange(7, 8, kind, 1)}  # type: ignore[arg-type]
+    ranges: dict[str, Any] = {**now.ranges, "@1": VersionRange(7, 8, kind, 1)}
     now = replace(now, goal={**now.goal, "@1": at(8)}, ranges=ranges)
     return now.with_state_table(replace(now.state_table("@1"), **facts))
 

@@ -151,7 +151,7 @@ def engine_of(place: Any, monkeypatch: Any, outcomes: list[Any], **options: Any)
             if isinstance(outcome, Exception):
                 raise outcome
             report: Any = SimpleNamespace(name=outcome, without=self.without)
-            return Outcome(report, f"costs of {outcome}")  # type: ignore[arg-type]
+            return Outcome(report, f"costs of {outcome}")
 
     monkeypatch.setattr(engine_module, "Refresh", Told)
     engine: Any = Engine.__new__(Engine)

@@ -39,7 +39,7 @@ def test_a_key_look_up_is_few_frames_from_the_walk_to_the_table():
     jvm: Any = SimpleNamespace(spark=None)
     change: Any = pa.table({"id": [1], "customer": [7], "__weight": [1]})
     at = {name: SourceVersion(version=1, identity=name) for name in ("orders", "customers")}
-    inputs = Inputs({"customers": Source()}, at, at, changes={"orders": Rows(lambda: None, 1, change)})  # type: ignore[dict-item]
+    inputs = Inputs({"customers": Source()}, at, at, changes={"orders": Rows(lambda: None, 1, change)})
     evaluation = Evaluation(SparkExecution(jvm), Leaves(jvm, inputs, DEFAULT, looks_up=True), in_driver=True)
     join = InnerJoin(ORDERS, CUSTOMERS, (KeyPair(Col(ORDERS.base[1]), Col(CUSTOMERS.base[0])),))
 

@@ -137,7 +137,7 @@ def test_what_stops_a_step_leaves_the_table_as_it_is():
         raise KeyboardInterrupt(step)
 
     with pytest.raises(KeyboardInterrupt):
-        Refresh(None, tables, Request(before_step=stop)).run()  # type: ignore[arg-type]
+        Refresh(None, tables, Request(before_step=stop)).run()
 
     assert tables.target.state().version == 3
 
@@ -151,7 +151,7 @@ def test_an_error_of_a_refresh_that_was_overtaken_is_a_conflict():
         raise OSError
 
     with pytest.raises(ConflictError, match="CONCURRENT_REFRESH"):
-        Refresh(None, tables, Request(before_step=overtake)).run()  # type: ignore[arg-type]
+        Refresh(None, tables, Request(before_step=overtake)).run()
 
 
 @pytest.mark.parametrize("newest", [1, 4])
