@@ -46,3 +46,25 @@ def spark(warehouse_folder: Path) -> Iterator[SparkSession]:
     session = local_session(warehouse_folder, cores=cores, memory="3g")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def empty_warehouse(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave nothing to the next file: which files share a session depends on how many workers there are."""
+    on_spark = any(item.get_closest_marker("spark") for item in request.session.items if item.parent is request.node)
+    session = request.getfixturevalue("spark") if on_spark else None
+    yield
+    if session is not None:
+        _empty(session)
+
+
+def _empty(spark: SparkSession) -> None:
+    spark.sql("USE default")
+    for database in spark.catalog.listDatabases():
+        if database.name != "default":
+            spark.sql(f"DROP DATABASE `{database.name}` CASCADE")
+    for table in spark.catalog.listTables():
+        if table.isTemporary:
+            spark.catalog.dropTempView(table.name)
+        else:
+            spark.sql(f"DROP {'VIEW' if table.tableType == 'VIEW' else 'TABLE'} `{table.name}`")

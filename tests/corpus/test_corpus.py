@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from .case import Case
 
 
-@pytest.mark.parametrize("case", to_run(MAINTAINED, every(14, 1)))
+@pytest.mark.parametrize("case", to_run(MAINTAINED, every(28, 1)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
     run_case(spark, case)
 
 
-@pytest.mark.parametrize("case", to_run(MAINTAINED, every(30)))
+@pytest.mark.parametrize("case", to_run(MAINTAINED, every(40)))
 def test_table_equals_a_recompute_without_optimisations(spark: SparkSession, case: Case) -> None:
     run_case(spark, case, Options(disable=OPTIMISATIONS))
 

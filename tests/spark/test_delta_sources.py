@@ -101,7 +101,7 @@ HISTORY = (
     ("feed", "vectors"),
     [
         ("true", "true"),
-        ("false", "false"),
+        pytest.param("false", "false", marks=pytest.mark.slow),
         pytest.param("true", "false", marks=pytest.mark.slow),
         pytest.param("false", "true", marks=pytest.mark.slow),
     ],

@@ -62,7 +62,10 @@ def test_a_refresh_killed_between_state_table_and_table_is_made_good(spark, sale
     assert spark.table("totals").count() == 3
 
 
-def test_a_refresh_in_full_for_its_cost_leaves_the_state_tables_to_the_next(spark, sales, monkeypatch):
+@pytest.mark.parametrize(
+    "after", ["killed", pytest.param("next", marks=pytest.mark.slow), pytest.param("replaced", marks=pytest.mark.slow)]
+)
+def test_a_refresh_in_full_for_its_cost_leaves_the_state_tables_to_the_next(spark, sales, monkeypatch, after):
     by_count = f"SELECT n, count(*) AS customers, max(total) AS most FROM ({TOTALS}) GROUP BY n"
     monkeypatch.setattr(Estimate, "prefers_full", False)  # on a busy machine either mode may seem the cheaper one
     tables = [sales.create("totals", TOTALS), sales.create("by_count", by_count)]
@@ -70,34 +73,33 @@ def test_a_refresh_in_full_for_its_cost_leaves_the_state_tables_to_the_next(spar
     def state_table_files() -> set[Path]:
         return {path for table in tables for path in folder(spark, table.name).rglob("*.parquet")}
 
-    for after in ("next", "killed", "replaced"):
-        spark.sql("INSERT INTO sales VALUES ('eve', 3), ('ann', 1)")
-        before = state_table_files()
-        with monkeypatch.context() as dear:
-            dear.setattr(Estimate, "prefers_full", True)
-            reports = [table.refresh() for table in tables]
-        assert {(report.mode, report.reason.code) for report in reports} == {("full", "COST")}
-        assert before
-        assert state_table_files() == before
-        assert all(sales.verify(table.name) for table in tables)
-
-        spark.sql("DELETE FROM sales WHERE customer = 'bob'")
-        if after == "killed":
-            for table in tables:
-                refresh_killed(table, monkeypatch)
-            spark.sql("INSERT INTO sales VALUES ('bob', 2)")
-        if after == "replaced":
-            spark.sql("CREATE OR REPLACE TABLE sales USING delta AS SELECT * FROM sales VERSION AS OF 1")
+    spark.sql("INSERT INTO sales VALUES ('eve', 3), ('ann', 1)")
+    before = state_table_files()
+    with monkeypatch.context() as dear:
+        dear.setattr(Estimate, "prefers_full", True)
         reports = [table.refresh() for table in tables]
-        assert {report.mode for report in reports} == {"full" if after == "replaced" else "differential"}
-        assert all(("catch up" in report.steps) == (after != "replaced") for report in reports)
-        assert all(sales.verify(table.name) for table in tables)
+    assert {(report.mode, report.reason.code) for report in reports} == {("full", "COST")}
+    assert before
+    assert state_table_files() == before
+    assert all(sales.verify(table.name) for table in tables)
 
-        spark.sql("INSERT INTO sales VALUES ('bob', 20)")
-        reports = [table.refresh() for table in tables]
-        assert {report.mode for report in reports} == {"differential"}
-        assert not any("catch up" in report.steps for report in reports)
-        assert all(sales.verify(table.name) for table in tables)
+    spark.sql("DELETE FROM sales WHERE customer = 'bob'")
+    if after == "killed":
+        for table in tables:
+            refresh_killed(table, monkeypatch)
+        spark.sql("INSERT INTO sales VALUES ('bob', 2)")
+    if after == "replaced":
+        spark.sql("CREATE OR REPLACE TABLE sales USING delta AS SELECT * FROM sales VERSION AS OF 1")
+    reports = [table.refresh() for table in tables]
+    assert {report.mode for report in reports} == {"full" if after == "replaced" else "differential"}
+    assert all(("catch up" in report.steps) == (after != "replaced") for report in reports)
+    assert all(sales.verify(table.name) for table in tables)
+
+    spark.sql("INSERT INTO sales VALUES ('bob', 20)")
+    reports = [table.refresh() for table in tables]
+    assert {report.mode for report in reports} == {"differential"}
+    assert not any("catch up" in report.steps for report in reports)
+    assert all(sales.verify(table.name) for table in tables)
 
 
 def test_lost_state_is_built_anew_and_said(spark, sales):

@@ -70,6 +70,7 @@ def ids(spark: SparkSession, table: str) -> list[int]:
     return sorted(row[0] for row in spark.table(table).collect())
 
 
+@pytest.mark.slow
 def test_table_of_another_process_is_seen(spark: SparkSession, elsewhere: Callable[[str], None]) -> None:
     elsewhere("CREATE TABLE Orders USING delta AS SELECT id FROM range(3)")
 
@@ -78,6 +79,7 @@ def test_table_of_another_process_is_seen(spark: SparkSession, elsewhere: Callab
     assert ids(spark, "ORDERS") == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_database_of_another_process_comes_and_goes(spark: SparkSession, elsewhere: Callable[[str], None]) -> None:
     elsewhere("CREATE DATABASE Shop")
     elsewhere("CREATE TABLE shop.orders USING delta AS SELECT 7 AS id")

@@ -110,6 +110,7 @@ def test_recent_changes_touch_only_the_newest_orders(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_both_writers_leave_the_same_rows_and_change_feed(spark, tmp_path):
     by_delta_rs = tpch.store(scale=SCALE, location=tmp_path / "delta-rs")
     by_spark = tpch.store(scale=SCALE, location=tmp_path / "spark")

@@ -158,7 +158,7 @@ def alone(spark, tmp_path_factory) -> Iterator[Phase]:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(step, marks=pytest.mark.slow if step > 2 else (), id=f"cycle{step}") for step in STEPS],
+    params=[pytest.param(step, marks=pytest.mark.slow if step > 1 else (), id=f"cycle{step}") for step in STEPS],
 )
 def alone_cycle(alone, request) -> int:
     if request.param:

@@ -54,7 +54,7 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def spark() -> Any:
+def session() -> Any:
     """A session that nobody may ask for rows."""
     mock = MagicMock()
     mock.createDataFrame.side_effect = mock.read.schema.side_effect = AssertionError
@@ -66,10 +66,10 @@ def random_row(chance: random.Random) -> tuple[int | None, str | None, int]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_writes_give_the_rows_and_changes_that_they_say(spark: Any, place: Path, seed: int) -> None:
+def test_any_writes_give_the_rows_and_changes_that_they_say(session: Any, place: Path, seed: int) -> None:
     chance = random.Random(seed)
-    target = DeltaTarget(spark, "t", str(place))
-    reader = DeltaSource(spark, "t", str(place), columns=ColumnCache(), options=Options(whole_rows=0))
+    target = DeltaTarget(session, "t", str(place))
+    reader = DeltaSource(session, "t", str(place), columns=ColumnCache(), options=Options(whole_rows=0))
     rows, history = Counter[Any](), {0: Counter[Any]()}
     for step in range(25):
         rows, new = Counter(rows), [random_row(chance) for _ in range(chance.randrange(4))]
@@ -102,8 +102,8 @@ def test_any_writes_give_the_rows_and_changes_that_they_say(spark: Any, place: P
         rows = +rows
         history[applied.version] = rows
         if chance.randrange(4) == 0:
-            forget_table(spark, str(place))  # another process goes on
-            target = DeltaTarget(spark, "t", str(place))
+            forget_table(session, str(place))  # another process goes on
+            target = DeltaTarget(session, "t", str(place))
 
         assert "driver" in applied.steps
         assert (target.state().record, target.state().version) == (f"{step}", applied.version)
@@ -129,8 +129,8 @@ def test_any_writes_give_the_rows_and_changes_that_they_say(spark: Any, place: P
     assert reader.rows(applied.version) == rows.total()
 
 
-def test_sums_are_added_up_and_counts_that_become_zero_go(spark: Any, place: Path) -> None:
-    target = DeltaTarget(spark, "t", str(place))
+def test_sums_are_added_up_and_counts_that_become_zero_go(session: Any, place: Path) -> None:
+    target = DeltaTarget(session, "t", str(place))
     target.accumulate(table([(1, "a", 2), (0, "b", 1)]), ["s"], "1", target.state(), "n")
     target.accumulate(table([(5, "a", 1), (0, "b", -1), (0, "c", 0)]), ["s"], "2", target.state(), "n")
 
@@ -140,11 +140,11 @@ def test_sums_are_added_up_and_counts_that_become_zero_go(spark: Any, place: Pat
     assert target.state().record == "2"
 
 
-def test_of_two_refreshes_one_wins_and_the_other_leaves_nothing(spark: Any, place: Path) -> None:
-    first = DeltaTarget(spark, "t", str(place))
+def test_of_two_refreshes_one_wins_and_the_other_leaves_nothing(session: Any, place: Path) -> None:
+    first = DeltaTarget(session, "t", str(place))
     start = first.state()
-    forget_table(spark, str(place))
-    second = DeltaTarget(spark, "t", str(place))
+    forget_table(session, str(place))
+    second = DeltaTarget(session, "t", str(place))
     assert first.table is not second.table
     first.append(table([(1, "a", 1)]), "won", start)
     files = {path.name for path in place.rglob("*") if path.suffix in (".parquet", ".json", ".tmp")}
@@ -156,8 +156,8 @@ def test_of_two_refreshes_one_wins_and_the_other_leaves_nothing(spark: Any, plac
     assert (second.state().record, stored(place)) == ("won", {(1, "a", 1): 1})
 
 
-def test_external_writes_are_seen(spark: Any, place: Path) -> None:
-    target = DeltaTarget(spark, "t", str(place))
+def test_external_writes_are_seen(session: Any, place: Path) -> None:
+    target = DeltaTarget(session, "t", str(place))
     target.append(table([(1, "a", 1)]), "ours", target.state())
     DeltaRsTable(place).delete("k = 1")
 
@@ -166,8 +166,8 @@ def test_external_writes_are_seen(spark: Any, place: Path) -> None:
     assert target.state().external == ()
 
 
-def test_state_tables_are_made_written_cleaned_and_checked(spark: Any, tmp_path: Path) -> None:
-    states = DeltaStateTables(spark, "shop.t", str(tmp_path))
+def test_state_tables_are_made_written_cleaned_and_checked(session: Any, tmp_path: Path) -> None:
+    states = DeltaStateTables(session, "shop.t", str(tmp_path))
 
     def like() -> Any:
         return MagicMock(schema=FIELDS)
@@ -193,8 +193,8 @@ def test_state_tables_are_made_written_cleaned_and_checked(spark: Any, tmp_path:
     assert log.name in (states.damage("@1", like) or "")
 
 
-def test_a_log_that_is_garbled_is_named_by_its_table(spark: Any, place: Path) -> None:
-    target = DeltaTarget(spark, "shop.t", str(place))
+def test_a_log_that_is_garbled_is_named_by_its_table(session: Any, place: Path) -> None:
+    target = DeltaTarget(session, "shop.t", str(place))
     target.touch("1", target.state())
     (place / "_delta_log" / f"{1:020d}.json").write_text("garbage")
 
