@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -142,7 +143,15 @@ def main() -> int:
         f"\nThe tables are in [bold]{options.warehouse}[/]: ordinary Delta tables, readable by any Delta reader."
     )
     spark.stop()
+    for words in (["status"], ["history", "revenue_by_day"]):
+        show_command([*words, "--warehouse", str(options.warehouse)])
     return 0 if all(line.is_right for line in lines) else 1
+
+
+def show_command(words: list[str]) -> None:
+    """Run the command as a user would; it reads the logs alone."""
+    console.print(f"\n[bold]$ trickle {' '.join(words)}[/]")
+    subprocess.run([sys.executable, "-m", "trickle", *words], check=True)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

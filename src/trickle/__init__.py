@@ -10,36 +10,58 @@ A stream table is a Delta table that stays equal to its query as its sources cha
     t.refresh("daily_revenue")
 """
 
-from trickle.api import StreamTable, Trickle
-from trickle.errors import (
-    ConflictError,
-    DefinitionError,
-    NotDifferentiableError,
-    SessionError,
-    SourceError,
-    SparkError,
-    StateError,
-    TrickleError,
-    UnknownTableError,
-)
-from trickle.model.options import Options
-from trickle.model.reason import Reason
-from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
-from trickle.session import local_session
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trickle.api import Trickle
+    from trickle.errors import (
+        CancelledError,
+        ConflictError,
+        DefinitionError,
+        NotDifferentiableError,
+        SessionError,
+        SourceError,
+        SparkError,
+        StateError,
+        SuspendedError,
+        TrickleError,
+        UnknownTableError,
+    )
+    from trickle.model.lineage import Lineage
+    from trickle.model.observed import PastRefresh, TableStatus
+    from trickle.model.options import Options
+    from trickle.model.reason import Reason
+    from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
+    from trickle.model.spec import ApplyPlan, ApplyStep, Spec
+    from trickle.model.table_options import TableOptions
+    from trickle.session import local_session
+    from trickle.stream_table import StreamTable
 
 __all__ = [
+    "ApplyPlan",
+    "ApplyStep",
+    "CancelledError",
     "ConflictError",
     "DefinitionError",
+    "Lineage",
     "NotDifferentiableError",
     "Options",
+    "PastRefresh",
     "Reason",
     "RefreshReport",
     "RunReport",
     "SessionError",
     "SourceError",
     "SparkError",
+    "Spec",
     "StateError",
     "StreamTable",
+    "SuspendedError",
+    "TableOptions",
+    "TableStatus",
     "Trickle",
     "TrickleError",
     "UnknownTableError",
@@ -47,3 +69,45 @@ __all__ = [
     "VerifyReport",
     "local_session",
 ]
+
+# Spark takes a second to import: what needs it is imported when it is first asked for.
+_HOMES = {
+    "trickle.api": ("Trickle",),
+    "trickle.stream_table": ("StreamTable",),
+    "trickle.errors": (
+        "CancelledError",
+        "ConflictError",
+        "DefinitionError",
+        "NotDifferentiableError",
+        "SessionError",
+        "SourceError",
+        "SparkError",
+        "StateError",
+        "SuspendedError",
+        "TrickleError",
+        "UnknownTableError",
+    ),
+    "trickle.model.lineage": ("Lineage",),
+    "trickle.model.observed": ("PastRefresh", "TableStatus"),
+    "trickle.model.options": ("Options",),
+    "trickle.model.reason": ("Reason",),
+    "trickle.model.report": ("RefreshReport", "RunReport", "Validation", "VerifyReport"),
+    "trickle.model.spec": ("ApplyPlan", "ApplyStep", "Spec"),
+    "trickle.model.table_options": ("TableOptions",),
+    "trickle.session": ("local_session",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for."""
+    if name not in _HOME_OF:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    """Name what can be asked for."""
+    return sorted({*globals(), *__all__})

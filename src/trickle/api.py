@@ -1,22 +1,43 @@
-"""The public API: ``Trickle`` and the ``StreamTable`` handle, thin verbs over the packages below."""
+"""The public API: ``Trickle``, thin verbs over the packages below."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
 
-from trickle.engine.arguments import check_mode, check_names, check_switches, check_versions, check_workers
+from trickle.engine.alter import UNCHANGED, Alter, Alteration, Unchanged
+from trickle.engine.apply import Apply
+from trickle.engine.arguments import (
+    check_choice,
+    check_function,
+    check_limit,
+    check_mode,
+    check_names,
+    check_switches,
+    check_text,
+    check_versions,
+    check_workers,
+    read_resumption,
+    read_timeout,
+)
 from trickle.engine.engine import Engine
+from trickle.engine.recover import resume, suspend
+from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
 from trickle.model.cache import CacheSize, cache_sizes
-from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options, with_disabled
-from trickle.model.schedule import read_schedule
+from trickle.model.schedule import write_schedule
+from trickle.model.spec import read_specs, write_specs
+from trickle.model.table_options import read_table_options
+from trickle.observe.observer import Observer
+from trickle.observe.places import CatalogPlaces
 from trickle.refresh.request import Request
 from trickle.schedule.lease import open_lease
-from trickle.schedule.loop import Loop, Running, stopped_by_signals
+from trickle.schedule.loop import Loop
+from trickle.schedule.running import Running, stopped_by_signals
 from trickle.session import check_session
+from trickle.stream_table import StreamTable
+from trickle.warehouse import sync
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,57 +45,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.engine.declare import Columns, References
-    from trickle.model.definition import Definition, Mode
+    from trickle.engine.events import Events
+    from trickle.model.definition import Mode
+    from trickle.model.lineage import Lineage
+    from trickle.model.observed import PastRefresh, TableStatus
     from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
-
-
-@dataclass(frozen=True, slots=True)
-class StreamTable:
-    """A handle on one stream table, with the verbs of ``Trickle``."""
-
-    name: str
-    definition: Definition
-    _trickle: Trickle
-
-    @property
-    def query(self) -> str | None:
-        """The SQL text; None if it was defined by a DataFrame."""
-        return self.definition.query
-
-    @property
-    def mode(self) -> Mode:
-        """``auto``, ``differential`` or ``full``."""
-        return self.definition.mode
-
-    @property
-    def frontier(self) -> Mapping[str, int]:
-        """The version of each source that the table equals."""
-        return self._trickle._frontier(self.name)
-
-    def refresh(self, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
-        """Bring the table up to date with its sources; see ``Trickle.refresh``."""
-        return self._trickle.refresh(self.name, full=full, at=at)
-
-    def explain(self) -> str:
-        """Show how it is maintained; see ``Trickle.explain``."""
-        return self._trickle.explain(self.name)
-
-    def verify(self) -> VerifyReport:
-        """Compare it with a recompute; see ``Trickle.verify``."""
-        return self._trickle.verify(self.name)
-
-    def drop(self) -> None:
-        """Drop it; see ``Trickle.drop``."""
-        self._trickle.drop(self.name)
-
-    @verb
-    def to_df(self) -> DataFrame:
-        """Return its rows."""
-        return self._trickle.spark.table(sql_name(self.name))
-
-    def __repr__(self) -> str:
-        """Show name and mode."""
-        return f"StreamTable({self.name!r}, mode={self.mode!r})"
+    from trickle.model.spec import ApplyPlan, Spec
+    from trickle.model.suspension import Suspension
+    from trickle.model.table_options import TableOptionWords
 
 
 class Trickle:
@@ -86,6 +64,8 @@ class Trickle:
         options: Limits and switches.
         stored_plans: False refuses stream tables that are defined by a DataFrame. Their plan, and the Python functions in
             it, are stored with the table, and are run by whoever refreshes it.
+        history: A Delta table, ``schema.table``, to which every refresh, failure and suspension is appended; made if it is
+            not there.
     """
 
     def __init__(
@@ -95,6 +75,7 @@ class Trickle:
         disable: Collection[str] = (),
         options: Options = DEFAULT,
         stored_plans: bool = True,
+        history: str | None = None,
     ) -> None:
         """Bind to a session.
 
@@ -108,11 +89,25 @@ class Trickle:
         self.disable = self.options.disable
         self.stored_plans = stored_plans and self.options.stored_plans
         self.spark = spark
-        self._engine = Engine(spark, self.options, stored_plans=self.stored_plans)
+        check_text("history", history)
+        self._engine = self._open(history)
+        self._alter = Alter(self._engine)
+
+    @verb
+    def _open(self, history: str | None) -> Engine:
+        return Engine(self.spark, self.options, stored_plans=self.stored_plans, history=history)
 
     @verb
     def create(
-        self, name: str, query: str | DataFrame, *, mode: Mode = "auto", schedule: str | None = None
+        self,
+        name: str,
+        query: str | DataFrame,
+        *,
+        mode: Mode = "auto",
+        schedule: str | None = None,
+        replace: bool = False,
+        if_not_exists: bool = False,
+        **options: Unpack[TableOptionWords],
     ) -> StreamTable:
         """Create a stream table from a query and fill it.
 
@@ -123,26 +118,132 @@ class Trickle:
                 recomputes silently: it fails at creation if the query cannot be maintained; ``full`` always recomputes.
             schedule: When ``run`` refreshes it: ``"30s"``, ``"0 6 * * 1-5 Europe/Berlin"``, ``"on commit"``,
                 ``"on commit at most every 10s"``, ``"downstream"``; None is by hand.
+            replace: If there is a stream table of this name, give it this query, mode, schedule and options: nothing is
+                computed if the query means the same, and readers see the old rows or the new ones, never anything else.
+            if_not_exists: If there is a stream table of this name, leave it as it is.
+            options: See ``TableOptions``: ``comment``, ``partition_by``, ``cluster_by``, ``properties``, ``location``,
+                ``tags``, ``owner``, ``timeout``, ``max_change_rows``, ``max_change_ratio``, ``verify_every``,
+                ``suspend_after``.
 
         Raises:
-            DefinitionError: The name, the query, its columns or the schedule cannot be used.
+            DefinitionError: The name, the query, its columns, the schedule or an option cannot be used.
             NotDifferentiableError: In mode ``differential``, what stands against it.
         """
         check_mode(mode)
-        when = read_schedule(schedule)
-        return StreamTable(*self._engine.create(name, query, mode, None if when is None else str(when)), self)
+        check_choice(replace=replace, if_not_exists=if_not_exists)
+        when = write_schedule(schedule)
+        if (replace or if_not_exists) and self._engine.is_stream_table(name):
+            if replace:
+                wanted = Alteration(query, mode, when, options, keeps_options=False)
+                self._alter.make(self._alter.plan(self._engine.qualify(name), wanted))
+            return self.table(name)
+        made = self._engine.create(name, query, mode, when, read_table_options(options))
+        return StreamTable(*made, self)
 
     @verb
-    def refresh(self, name: str, *, full: bool = False, at: Mapping[str, int] | None = None) -> RefreshReport:
+    def alter(
+        self,
+        name: str,
+        query: str | DataFrame | None = None,
+        *,
+        mode: Mode | None = None,
+        schedule: str | Unchanged | None = UNCHANGED,
+        **options: Unpack[TableOptionWords],
+    ) -> StreamTable:
+        """Change a stream table while others read it; what is not given stays.
+
+        Mode, schedule and options are changed in place. Another query is computed beside the table and swapped in by one
+        commit, with its own state tables and columns; stream tables that read it get only the rows that differ.
+
+        Raises:
+            UnknownTableError: There is no such stream table.
+            DefinitionError: The query, its columns, the schedule or an option cannot be used; nothing has changed.
+        """
+        if mode is not None:
+            check_mode(mode)
+        when = schedule if isinstance(schedule, Unchanged) else write_schedule(schedule)
+        self._alter.make(self._alter.plan(self._engine.qualify(name), Alteration(query, mode, when, options)))
+        return self.table(name)
+
+    @verb
+    def apply(
+        self,
+        definitions: str | Mapping[str, str | DataFrame | Spec] | Sequence[Spec],
+        *,
+        dry_run: bool = False,
+        prune: bool = False,
+    ) -> ApplyPlan:
+        """Bring the stream tables of the catalog to a set of definitions, with the least work, in the order of the graph.
+
+        What is to be done is found out first, for all of them: bad input changes nothing. A definition that is as it
+        should be costs nothing; options change in place; another query is swapped in by one commit.
+
+        Args:
+            definitions: Queries by name, specs, or the text of ``export``.
+            dry_run: Only say what would be done.
+            prune: Drop the stream tables of the same schemas that are not in the set.
+
+        Raises:
+            DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``, ``BAD_DEFINITIONS``, or what ``create`` and ``alter`` raise.
+        """
+        return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
+
+    @verb
+    def export(self, names: Collection[str] | None = None) -> str:
+        """Write the definitions of stream tables, None for all, as JSON that ``apply`` reads back in any session."""
+        check_names(names)
+        found = [
+            (table.name, table.definition) for table in (self.tables() if names is None else map(self.table, names))
+        ]
+        return write_specs(found)
+
+    @verb
+    def rename(self, name: str, new_name: str) -> StreamTable:
+        """Give a stream table another name in its schema.
+
+        Raises:
+            DefinitionError: ``STILL_READ``, other stream tables read it; ``NAME_TAKEN``.
+        """
+        return self.table(self._alter.rename(name, new_name))
+
+    @verb
+    def restore(self, name: str, version: int) -> int:
+        """Give a stream table the rows that it had at an earlier version of its own; return the new version.
+
+        The frontier goes with them: the next refresh computes the change since then.
+
+        Raises:
+            StateError: ``NO_SUCH_VERSION``, or ``OTHER_QUERY`` if another query made that version.
+        """
+        return self._alter.restore(name, version)
+
+    @verb
+    def refresh(
+        self,
+        name: str,
+        *,
+        full: bool = False,
+        at: Mapping[str, int] | None = None,
+        timeout: str | float | None = None,
+        upstream: bool = False,
+    ) -> RefreshReport:
         """Bring a stream table up to date with its sources by computing only what changed.
 
         Args:
             name: The stream table.
             full: Recompute all rows.
             at: Versions of sources to refresh to, e.g. ``{"orders": 43}``; the others go to their newest.
+            timeout: The longest time it may take, as seconds or ``"5m"``; None for the table's own option.
+            upstream: First refresh the stream tables that it reads; ``at`` then names base tables. Else those that are
+                behind are told in ``report.warnings``.
+
+        Raises:
+            SuspendedError: ``SUSPENDED``, or ``FUSE_BLOWN``: the change is too big.
+            CancelledError: ``TIMED_OUT``; nothing was committed, and its Spark jobs were cancelled.
         """
         check_versions(at)
-        return self._engine.refresh(name, Request(full=full, at=at))
+        request = Request(full=full, at=at, timeout=read_timeout(timeout))
+        return refresh_with_upstream(self._engine, name, request) if upstream else self._engine.refresh(name, request)
 
     @verb
     def refresh_all(
@@ -173,8 +274,29 @@ class Trickle:
         check_workers(workers)
         return self._engine.refresh_all(names, at, full=full, workers=workers)
 
+    @verb
+    def write_and_refresh(self, write: Callable[[], object], tables: Collection[str], *, workers: int = 1) -> RunReport:
+        """Write to sources and return when stream tables have what was written: read your own writes.
+
+        Args:
+            write: Commits to base tables, e.g. ``lambda: spark.sql("INSERT …")``. What it raises is raised, and nothing is
+                refreshed.
+            tables: The stream tables, with all that they read.
+            workers: How many tables are refreshed at once, where neither reads the other.
+
+        Raises:
+            SuspendedError: One of them is suspended; nothing was written.
+            TrickleError: One of them could not be refreshed; what was written stays.
+        """
+        check_function(write)
+        check_names(tables if tables is not None else "")  # all tables are not what one has written to
+        check_workers(workers)
+        return write_and_refresh(self._engine, write, tables, workers)
+
     def run(self, *, workers: int = 2, until: datetime | None = None) -> None:
         """Refresh stream tables by their schedules, until a moment, SIGTERM or Ctrl-C; a refresh at work ends first.
+
+        A second SIGTERM or Ctrl-C calls it off, with nothing committed.
 
         Among several processes on one warehouse one leads; when it dies, another one goes on within half a minute.
 
@@ -183,7 +305,7 @@ class Trickle:
             until: When to end; None for never.
         """
         loop = self._loop(workers)
-        with stopped_by_signals(loop.stop):
+        with stopped_by_signals(loop.stop, loop.cancel):
             loop.run(until)
 
     def start(self, *, workers: int = 2) -> Running:
@@ -193,6 +315,35 @@ class Trickle:
     def _loop(self, workers: int) -> Loop:
         check_workers(workers)
         return Loop(self._engine, workers=workers, lease=open_lease(self.spark))
+
+    @verb
+    def suspend(self, name: str, *, reason: str | None = None) -> Suspension:
+        """Leave a stream table where it is, until ``resume``: runs and the loop pass over it, ``refresh`` refuses it.
+
+        Stream tables that read it go on from its stored rows. One that is suspended already stays as it is.
+        """
+        check_text("reason", reason)
+        return suspend(self._engine, name, reason)
+
+    @verb
+    def resume(self, name: str, *, apply: bool = False, full: bool = False, skip: bool = False) -> RefreshReport | None:
+        """Let a suspended stream table go on; the error that it was suspended for is forgotten.
+
+        Args:
+            name: The stream table.
+            apply: First apply the change that its fuse holds back, whatever its size.
+            full: First recompute all rows.
+            skip: First pass over that change: the table does not equal its query until a full refresh.
+
+        Raises:
+            StateError: ``NO_CHANGE_WAITS``, its fuse has not blown.
+        """
+        return resume(self._engine, name, read_resumption(apply=apply, full=full, skip=skip))
+
+    @property
+    def events(self) -> Events:
+        """Where to listen: ``t.events.on_failure(function)``, ``on_refresh``, ``on_full``, ``on_suspend``."""
+        return self._engine.events
 
     @verb
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
@@ -216,9 +367,14 @@ class Trickle:
         return self._engine.explain(name)
 
     @verb
-    def verify(self, name: str) -> VerifyReport:
-        """Compare a stream table, row for row with multiplicities, with its query at the same source versions."""
-        return self._engine.verify(name)
+    def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
+        """Compare a stream table, row for row with multiplicities, with its query at the same source versions.
+
+        Args:
+            name: The stream table.
+            sampled: Of a table with more rows than the option ``verify_sample_rows``, compare a random part of the keys.
+        """
+        return self._engine.verify(name, sampled=sampled)
 
     @verb
     def validate(self, query: str | DataFrame) -> Validation:
@@ -262,6 +418,38 @@ class Trickle:
         return StreamTable(found.name, found.definition, self)
 
     @verb
+    def status(self, name: str | None = None) -> list[TableStatus]:
+        """Tell how the stream tables of the catalog are, or how one is: freshness, lag, last refresh, next due, health.
+
+        Reads only the logs of the tables and of their sources.
+        """
+        return list(self._observer().status(name))
+
+    @verb
+    def history(self, name: str, *, limit: int | None = 20) -> list[PastRefresh]:
+        """Return the refreshes of a stream table, the newest first, as far as its log reaches back.
+
+        Args:
+            name: The stream table.
+            limit: How many; None for all.
+        """
+        check_limit(limit)
+        return list(self._observer().history(name, limit))
+
+    @verb
+    def lineage(self, name: str | None = None) -> Lineage:
+        """Return who reads whom, with the columns that are read; of one table, what it reads and who reads it.
+
+        ``to_text()`` of the result draws a tree, ``to_mermaid()`` a diagram.
+        """
+        return self._observer().lineage(name)
+
+    def _observer(self) -> Observer:
+        sync(self.spark)
+        catalog = self._engine.catalog
+        return Observer(CatalogPlaces(catalog), catalog.results.table_log)
+
+    @verb
     def adopt(self, name: str) -> StreamTable:
         """Turn a copy of a stream table into a stream table: a clone, or a table made with CREATE TABLE … LIKE.
 
@@ -277,9 +465,17 @@ class Trickle:
         return cache_sizes()
 
     @verb
-    def drop(self, name: str) -> None:
-        """Drop a stream table and its data."""
-        self._engine.drop(name)
+    def drop(self, name: str, *, cascade: bool = False) -> None:
+        """Drop a stream table and its data.
+
+        Args:
+            name: The stream table.
+            cascade: Drop the stream tables that read it, too.
+
+        Raises:
+            DefinitionError: ``STILL_READ``, other stream tables read it.
+        """
+        self._alter.drop(name, cascade=cascade)
 
     @verb
     def _frontier(self, name: str) -> Mapping[str, int]:

@@ -6,6 +6,8 @@
     ├── UnknownTableError        no stream table has that name
     ├── SourceError              a source cannot be read at the requested versions
     ├── ConflictError            another process changed the stream table meanwhile
+    ├── CancelledError           a refresh took too long or was called off
+    ├── SuspendedError           the stream table waits for a person
     ├── StateError               a stream table's contents, record or definition are not what Trickle wrote
     ├── SparkError               Spark or a file reader failed while it worked for a verb
     └── SessionError             the Spark session cannot be used (Connect, no Delta, no Java)
@@ -51,6 +53,14 @@ class SourceError(TrickleError):
 
 class ConflictError(TrickleError):
     """Another writer committed to the stream table while this refresh was running."""
+
+
+class CancelledError(TrickleError):
+    """A refresh took longer than it may, or was called off; nothing was committed."""
+
+
+class SuspendedError(TrickleError):
+    """The stream table waits for a person, and is not refreshed until then."""
 
 
 class StateError(TrickleError):

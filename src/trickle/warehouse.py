@@ -4,8 +4,7 @@ Spark's in-memory catalog forgets its tables with the process, and the embedded 
 a time. So the folder is the truth: a Delta table is a folder with a log, and `sync` registers what the catalog does
 not know and forgets what is gone. Several processes may work on one folder.
 
-    <warehouse>/<table>/_delta_log             table of the database `default`
-    <warehouse>/<db>.db/<table>/_delta_log     table of the database `<db>`
+`trickle.layout` knows how a folder is laid out.
 
 Out of scope: tables made with their own LOCATION outside this layout, views, and tables of other formats. They live
 as long as the process, as Spark's catalog has it.
@@ -14,7 +13,6 @@ as long as the process, as Spark's catalog has it.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from dataclasses import dataclass
@@ -22,31 +20,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.layout import DEFAULT, read_layout
 from trickle.session import WAREHOUSE_CONF
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
-DEFAULT: Final = "default"
 #: A table whose log is younger may be about to be registered by a CREATE TABLE that runs in this process.
 SETTLE_SECONDS: Final = 1.0
 
-#: The names Spark's session catalog admits.
-_NAME: Final = re.compile(r"\w+", re.ASCII)
 _lock: Final = threading.Lock()
 
 #: By warehouse folder: tables of the catalog seen not to be of it. Asked about one by one they would be most of a sync.
 _elsewhere: Final[dict[Path, set[tuple[str, str]]]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What a folder holds: for each database the folder of each table."""
-
-    databases: dict[str, Path]
-    tables: dict[tuple[str, str], Path]
 
 
 def sync(spark: SparkSession) -> None:
@@ -88,29 +74,6 @@ def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
     gone = missing - elsewhere
     _elsewhere[folder] = elsewhere | {(d, t) for d, t in gone if not catalog.forget_table_if_gone(d, t, folder)}
     return True
-
-
-def read_layout(folder: Path) -> Layout:
-    """List the databases and Delta tables of a warehouse folder."""
-    databases: dict[str, Path] = {DEFAULT: folder}
-    for entry in _folders(folder):
-        if entry.name.endswith(".db") and _NAME.fullmatch(entry.name[:-3]):
-            databases.setdefault(entry.name[:-3].lower(), Path(entry.path))
-    tables: dict[tuple[str, str], Path] = {}
-    for database, place in databases.items():
-        for entry in _folders(place):
-            # Spark writes names in lower case; a folder of another tool may not. Lower case comes last, so it wins.
-            if _NAME.fullmatch(entry.name) and os.path.isdir(f"{entry.path}/_delta_log"):  # noqa: PTH112 (5 µs, not 15)
-                tables[database, entry.name.lower()] = Path(entry.path)
-    return Layout(databases, tables)
-
-
-def _folders(place: Path) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(place) as entries:
-            yield from sorted((entry for entry in entries if entry.is_dir()), key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return
 
 
 def _log(table: Path) -> Path:

@@ -84,7 +84,7 @@ def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
         source=lambda name, schema, rows, **_: MemorySource(spark, name, schema, rows),
         commit=commit,
         target=target,
-        rows=lambda target: Counter(row_key(row) for row in target.rows()),  # type: ignore[attr-defined]
+        rows=lambda target: Counter(row_key(row) for row in target.rows()),
         tamper=tamper,
     )
 
@@ -118,7 +118,7 @@ def delta_implementation(spark: SparkSession, folder: Path, *, driver_io: bool) 
         source=source,
         commit=commit,
         target=target,
-        rows=lambda target: bag(target.frame()),  # type: ignore[attr-defined]
+        rows=lambda target: bag(target.frame()),
         tamper=lambda target: spark.sql(f"DELETE FROM {target.name}") and None,
         in_driver=driver_io,
         reads_in_driver=driver_io,

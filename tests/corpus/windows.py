@@ -92,6 +92,16 @@ CASES: tuple[Case, ...] = (
         PARTITIONS,
     ),
     case(
+        "nth_value, first and last over RANGE frames with ties",
+        """
+        SELECT k, v, nth_value(v, 2) OVER (PARTITION BY k ORDER BY v) AS second,
+               first_value(nullif(v % 3, 0)) IGNORE NULLS OVER (PARTITION BY k ORDER BY v % 3) AS first,
+               last_value(v) OVER (PARTITION BY k ORDER BY v RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last
+        FROM bag_a
+        """,
+        PARTITIONS,
+    ),
+    case(
         "running sum by ROWS",
         """
         SELECT id, sum(amount) OVER (

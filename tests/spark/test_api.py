@@ -272,6 +272,7 @@ def test_bad_input_is_named_and_leaves_nothing_behind(spark, shop, warehouse_fol
     spark.catalog.dropTempView("held")
 
 
+@pytest.mark.slow
 def test_another_process_refreshes_from_where_this_one_stood(spark, shop, warehouse_folder):
     shop.create("totals", TOTALS)
     spark.sql("INSERT INTO orders VALUES (5,'eve',1)")
@@ -308,18 +309,27 @@ def test_memory_tells_what_is_remembered(spark, shop):
 
 def test_the_public_names_are_these():
     assert sorted(trickle.__all__) == [
+        "ApplyPlan",
+        "ApplyStep",
+        "CancelledError",
         "ConflictError",
         "DefinitionError",
+        "Lineage",
         "NotDifferentiableError",
         "Options",
+        "PastRefresh",
         "Reason",
         "RefreshReport",
         "RunReport",
         "SessionError",
         "SourceError",
         "SparkError",
+        "Spec",
         "StateError",
         "StreamTable",
+        "SuspendedError",
+        "TableOptions",
+        "TableStatus",
         "Trickle",
         "TrickleError",
         "UnknownTableError",

@@ -125,7 +125,7 @@ def test_a_table_that_another_process_made_meanwhile_stays(spark, place, warehou
 
 
 def test_a_creation_that_fails_takes_away_its_own_table_only(spark, place, warehouse_folder, monkeypatch):
-    monkeypatch.setattr(Engine, "_run", _fails)
+    monkeypatch.setattr(Engine, "run", _fails)
     with pytest.raises(ZeroDivisionError):
         place.create("halfway", "SELECT a FROM src")
     assert not (warehouse_folder / "place.db" / "halfway").exists()
@@ -136,7 +136,7 @@ def test_a_creation_that_fails_takes_away_its_own_table_only(spark, place, wareh
         spark.sql("CREATE TABLE place.halfway USING delta AS SELECT 9 AS theirs")
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Engine, "_run", replaced)
+    monkeypatch.setattr(Engine, "run", replaced)
     with pytest.raises(ZeroDivisionError):
         place.create("halfway", "SELECT a FROM src")
     assert [tuple(row) for row in spark.table("place.halfway").collect()] == [(9,)]

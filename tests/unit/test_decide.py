@@ -315,3 +315,9 @@ def test_every_step_says_what_it_does():
     )
 
     assert len({describe(step) for step in steps}) == len(steps)
+
+
+def test_a_change_that_is_skipped_advances_the_frontier_and_the_state_alone():
+    assert decide(situation(is_skip_asked=True)) == (AdvanceFrontier(skips=True),)
+    assert decide(with_state(is_skip_asked=True)) == (RefreshStateTable("@1"), AdvanceFrontier(skips=True))
+    assert "pass over" in describe(AdvanceFrontier(skips=True))

@@ -9,8 +9,11 @@ import pytest
 
 from trickle.engine import engine as engine_module
 from trickle.engine import open_tables
+from trickle.engine.cancel import Cancellation
 from trickle.engine.engine import Engine
+from trickle.engine.events import Events
 from trickle.engine.open_tables import OpenTables
+from trickle.engine.suspend import Suspensions
 from trickle.errors import ConflictError, UnknownTableError
 from trickle.model.definition import Definition
 from trickle.model.options import Options
@@ -40,10 +43,13 @@ class Place:
     @property
     def results(self) -> Any:
         state = SimpleNamespace(forget=self.forgotten.append)
-        target = SimpleNamespace(name="totals", state=lambda: SimpleNamespace(record=None))
+        target = SimpleNamespace(name="totals", path=self.where, state=lambda: SimpleNamespace(record=None))
         return SimpleNamespace(
             marks=lambda _: Marks(self.text, self.is_copy), target=lambda *_: target, state_tables=lambda *_: state
         )
+
+    def marks(self, place: str) -> Any:
+        return self.results.marks(place)
 
     def location(self, _: str) -> str | None:
         return self.where
@@ -157,6 +163,10 @@ def engine_of(place: Any, monkeypatch: Any, outcomes: list[Any], **options: Any)
     engine: Any = Engine.__new__(Engine)
     engine.jvm, engine.options, engine.catalog, engine.compiler = None, Options(**options), place, place
     engine.tables = tables_of(place)
+    engine.events = Events()
+    engine.upstream = SimpleNamespace(warnings=lambda _: ())
+    engine.cancellation = Cancellation(None)
+    engine.suspensions = Suspensions(place, engine.events)
     return engine, requests
 
 

@@ -106,7 +106,7 @@ class Table:
             stored[key] = stored.get(key, 0) + n
         return self._commit(Counter((key, n) for key, n in stored.items() if n), record, expected)
 
-    def overwrite(self, rows: pa.Table, record: Any, expected: TargetState, _: object) -> Applied:
+    def overwrite(self, rows: pa.Table, record: Any, expected: TargetState, *_: object) -> Applied:
         return self._commit(Counter(zip(*(c.to_pylist() for c in rows.columns), strict=True)), record, expected)
 
     def touch(self, record: Any, expected: TargetState) -> Applied:
@@ -115,7 +115,7 @@ class Table:
     def _commit(self, rows: Rows, record: Any, expected: TargetState) -> Applied:
         assert expected == self.state()
         self.versions.append(rows)
-        self.written, self.recorded = record(), self.head()
+        self.written, self.recorded = record(0, 0), self.head()
         return Applied(self.head(), 0, 0)
 
 

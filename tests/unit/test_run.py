@@ -59,7 +59,7 @@ class Target:
 
     def touch(self, record: Any, expected: TargetState) -> Applied:
         assert expected == self.state()
-        self.record, self.version = record(), self.version + 1
+        self.record, self.version = record(0, 0), self.version + 1
         return Applied(self.version, 0, 0)
 
 

@@ -4,7 +4,8 @@ Spark may number tied rows, or collect a list, in any order: the order then is w
 needs a function of the rows alone, so Trickle takes one of the orders Spark allows: the query's own keys first, then every
 column of the input, ascending, NULLs first.
 
-    ROW_NUMBER, NTILE, LAG, LEAD, NTH_VALUE, ROWS frames -> the window's order is completed with the input's columns
+    ROW_NUMBER, NTILE, LAG, LEAD, ROWS frames           -> the window's order is completed with the input's columns
+    FIRST, LAST, NTH_VALUE over RANGE frames            -> the frame stays; its rows are numbered in the completed order
     first(x), any_value(x)                              -> min_by(x, the input's columns)
     last(x)                                             -> max_by(x, the input's columns)
     max_by(x, y), min_by(x, y)                          -> ties of y decided by the input's columns
@@ -41,7 +42,8 @@ _SUSPECT: Final = re.compile(
     re.I,
 )
 _BY_PEERS: Final = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
-_BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead", "NthValue"})
+_BY_ROW: Final = frozenset({"RowNumber", "NTile", "Lag", "Lead"})
+_PICKING: Final = frozenset({"First", "Last", "NthValue"})
 
 
 def fix_order(plan: Plan, jvm: Jvm, lift: Lift) -> Plan:
@@ -135,6 +137,8 @@ def _fix_window(node: Window, jvm: Jvm, lift: Lift) -> Plan:
     if among_peers := [o for o in node.functions if kinds[o.column] == "peers"]:
         peers = (*node.partition, *(lift.expr(o.child()) for o in order))
         plan = _window(among_peers, peers, ties, plan, jvm, lift, whole=True)
+    if ranked := [o for o in node.functions if kinds[o.column] == "ranked"]:
+        plan = _pick_by_number(replace(node, functions=tuple(ranked), child=plan), [*order, *ties], jvm, lift)
     if closed := tuple(o for o in node.functions if not kinds[o.column]):
         plan = replace(node, functions=closed, child=plan)
     return plan if plan.columns == node.columns else Project(passthrough(node.columns), plan)
@@ -145,10 +149,11 @@ def _sort_order(expr: Expr, jvm: Jvm) -> Any:
 
 
 def _ties_matter(expr: Expr, jvm: Jvm) -> str:
-    """Say how a function depends on the order of tied rows: not (empty), by its ``rows``, or among its ``peers``.
+    """Say how a function depends on the order of tied rows: not (empty), by its ``rows``, among its ``peers``, or ``ranked``.
 
     FIRST and LAST over a RANGE frame that ends at the current row's peers take one value for all peers: the first or last
-    of them, so they become a window over the peers. At an unbounded end they mean a row of the whole order.
+    of them, so they become a window over the peers. At an unbounded end they mean a row of the whole order. Over any other
+    RANGE frame, and where NULLs are passed over, the frame itself matters: peers are in it or not, all at once.
     """
     if not isinstance(expr, Opaque) or jvm.name(expr.handle) != "WindowExpression":
         return ""
@@ -161,13 +166,83 @@ def _ties_matter(expr: Expr, jvm: Jvm) -> str:
     frame = expr.handle.windowSpec().frameSpecification()
     lower, upper = jvm.name(frame.lower()), jvm.name(frame.upper())
     by_rows = jvm.name(frame.frameType()) == "RowFrame$"
-    inner = jvm.name(function.aggregateFunction()) if name == "AggregateExpression" else ""
-    if inner in ("First", "Last"):
-        end = lower if inner == "First" else upper
-        if by_rows or end.startswith("Unbounded"):
-            return "rows"
-        return "peers" if end == "CurrentRow$" and not function.aggregateFunction().ignoreNulls() else ""
-    return "rows" if by_rows and not (lower.startswith("Unbounded") and upper.startswith("Unbounded")) else ""
+    is_whole = lower.startswith("Unbounded") and upper.startswith("Unbounded")
+    inner = jvm.name(function.aggregateFunction()) if name == "AggregateExpression" else name
+    if inner not in _PICKING:
+        return "rows" if by_rows and not is_whole else ""
+    if by_rows or is_whole:
+        return "rows"
+    picks_end = inner != "NthValue" and not _picking(function, jvm).ignoreNulls()
+    end, other = (lower, upper) if inner == "First" else (upper, lower)
+    if picks_end and end.startswith("Unbounded") and other == "CurrentRow$":
+        return "rows"
+    return "peers" if picks_end and end == "CurrentRow$" else "ranked"
+
+
+def _picking(function: Any, jvm: Jvm) -> Any:
+    """Return the function that picks a row: FIRST and LAST come as aggregates."""
+    return function.aggregateFunction() if jvm.name(function) == "AggregateExpression" else function
+
+
+def _pick_by_number(node: Window, order: list[Any], jvm: Jvm, lift: Lift) -> Plan:
+    """Number the rows in an order without ties, and let functions pick rows of their own frames by these numbers.
+
+    Law    first(x) = min_by(x, number);  last(x) = max_by(x, number)
+           nth_value(x, n) = the n-th of the frame's (number, x), sorted by number
+    """
+    number_type = jvm.singleton("org.apache.spark.sql.types.IntegerType")
+    number = lift.column(jvm.attribute("__number", number_type))
+    row_frame, first, current = (jvm.singleton(_EXPR + n) for n in ("RowFrame", "UnboundedPreceding", "CurrentRow"))
+    frame = jvm.cls(_EXPR + "SpecifiedWindowFrame")(row_frame, first, current)
+    spec = jvm.cls(_EXPR + "WindowSpecDefinition")(jvm.nil, jvm.nil, frame)
+    counted = jvm.cls(_EXPR + "WindowExpression")(jvm.cls(_EXPR + "RowNumber")(), spec)
+    numbered = _window([Output(number, lift.expr(counted))], node.partition, order, node.child, jvm, lift)
+    picked = [_Picked(o, number.handle, jvm, lift) for o in node.functions]
+    window = replace(node, functions=tuple(p.collected for p in picked), child=numbered)
+    values = {p.output.column: p.value() for p in picked}
+    outputs = (
+        Output(c, values[c]) if c in values else o for c, o in zip(node.columns, passthrough(node.columns), strict=True)
+    )
+    return Project(tuple(outputs), window)
+
+
+class _Picked:
+    """One function over numbered rows: what its frame is collected to, and how its value follows."""
+
+    def __init__(self, output: Output, number: Any, jvm: Jvm, lift: Lift) -> None:
+        self.output = output
+        self._jvm = jvm
+        self._lift = lift
+        expression = output.expr.handle  # type: ignore[union-attr]
+        self._function = _picking(expression.windowFunction(), jvm)
+        self._name = jvm.name(self._function)
+        self._value = self._function.input() if self._name == "NthValue" else self._function.child()
+        place = number
+        if self._function.ignoreNulls():
+            place = jvm.call("if", [jvm.call("isnotnull", [self._value]), number, jvm.literal(None, number.dataType())])
+        match self._name:
+            case "First":
+                made = jvm.call("min_by", [self._value, place])
+            case "Last":
+                made = jvm.call("max_by", [self._value, place])
+            case _:
+                pair = jvm.call("struct", [place, self._value])
+                missing = jvm.literal(None, pair.dataType())
+                made = jvm.call("collect_list", [jvm.call("if", [jvm.call("isnotnull", [place]), pair, missing])])
+        self.column = lift.column(jvm.attribute("__picked", made.dataType()))
+        over = jvm.cls(_EXPR + "WindowExpression")(made, expression.windowSpec())
+        self.collected = Output(self.column, lift.expr(over))
+
+    def value(self) -> Expr:
+        """Return the function's value over the collected column."""
+        if self._name != "NthValue":
+            return self._lift.expr(self.column.handle)
+        jvm = self._jvm
+        # By way of a map: the values may be of a type that cannot be sorted.
+        by_number = jvm.call("map_from_entries", [self.column.handle])
+        numbers = jvm.call("sort_array", [jvm.call("map_keys", [by_number])])
+        wanted = jvm.call("try_element_at", [numbers, self._function.offset()])
+        return self._lift.expr(jvm.call("try_element_at", [by_number, wanted]))
 
 
 def _window(

@@ -6,6 +6,7 @@ text is parsed first, which does nothing, and each node of what the parser gives
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError
@@ -91,6 +92,29 @@ def parse_query(jvm: Jvm, session: Any, text: object) -> Any:
         raise
     _check(jvm, parsed)
     return parsed
+
+
+def names_read(jvm: Jvm, session: Any, text: str) -> frozenset[tuple[str, ...]]:
+    """Name the tables and views that a query reads, as it writes them; names of CTEs are none."""
+    names: set[tuple[str, ...]] = set()
+    own: set[str] = set()
+    for node in _nodes(parse_query(jvm, session, text)):
+        match jvm.name(node):
+            case "UnresolvedRelation":
+                names.add(tuple(str(part) for part in items(node.multipartIdentifier())))
+            case "UnresolvedWith":
+                own |= {str(child.alias()).lower() for child in items(node.innerChildren())}
+    return frozenset(name for name in names if len(name) > 1 or name[0].lower() not in own)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    """Give every node, also in subqueries of expressions and in CTEs, which are inner children."""
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(items(node.children()))
+        waiting.extend(items(node.innerChildren()))
 
 
 def not_a_query(what: str) -> DefinitionError:

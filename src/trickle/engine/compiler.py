@@ -12,6 +12,7 @@ from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
 from trickle.errors import DefinitionError
 from trickle.model.definition import Definition, bad_definition, read_definition
+from trickle.model.table_options import NO_OPTIONS
 from trickle.refresh.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from trickle.catalyst.jvm import Jvm
     from trickle.catalyst.lift import ResolveLeaf
     from trickle.model.definition import Mode
+    from trickle.model.table_options import TableOptions
     from trickle.tables.catalog import Catalog
 
 
@@ -52,10 +54,22 @@ class Compiler:
     catalog: Catalog
     stored_plans: bool
 
-    def define(self, query: str | DataFrame, mode: Mode, schedule: str | None = None) -> Analysed:
-        """Make a definition of a query, with the settings of the user's session that its meaning depends on."""
+    def define(
+        self,
+        query: str | DataFrame | Definition,
+        mode: Mode,
+        schedule: str | None = None,
+        options: TableOptions = NO_OPTIONS,
+    ) -> Analysed:
+        """Make a definition of a query, with the settings of the user's session that its meaning depends on.
+
+        A definition given instead keeps its own.
+        """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
+        if isinstance(query, Definition):
+            own = query.model_copy(update={"mode": mode, "schedule": schedule, "options": options})
+            return self.read("", own.model_dump_json())
         catalog = self.jvm.spark.catalog.currentCatalog()
         schema = self.jvm.spark.catalog.currentDatabase()
         settings = self.frontend.settings()
@@ -77,6 +91,7 @@ class Compiler:
             catalog=catalog,
             schema_name=schema,
             spark=self.jvm.spark.version,
+            options=options,
         )
         return Analysed(definition, session, plan, self.frontend.views(plan))
 
@@ -102,6 +117,11 @@ class Compiler:
             return self.frontend.analyse_sql(session, definition.query)
         self._refuse_stored_plan()
         return thaw(self.jvm, definition.plan or "", definition.spark)
+
+    def optimise(self, definition: Definition, session: Any) -> Any:
+        """Return the query of a definition as Spark would run it now; a stored plan is one already."""
+        plan = self.analyse_plan(definition, session)
+        return plan if session is None else self.frontend.optimise(session, plan)
 
     def prepare(self, analysed: Analysed, without: Collection[str] = ()) -> Prepared:
         """Compile an analysed definition, without some state tables."""

@@ -63,6 +63,8 @@ class Cuts:
 
     def _with(self, name: str, record: RefreshRecord, cut: Cut) -> Cut | None:
         """Return a cut with the base tables that a refresh stands for, None if it does not belong to the cut."""
+        if record.skipped is not None:
+            return None
         member = self.members.members[name]
         for source_name, seen in record.frontier.items():
             if is_state_table(source_name):

@@ -8,19 +8,29 @@ from typing import TYPE_CHECKING
 
 from trickle.catalyst.frontend import Frontend
 from trickle.catalyst.jvm import Jvm
+from trickle.engine.arguments import check_differentiable, check_layout
+from trickle.engine.cancel import Cancellation
 from trickle.engine.compiler import Analysed, Compiler
 from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
+from trickle.engine.events import Events, told
 from trickle.engine.graph import Member, Members, build_members
+from trickle.engine.history import History
 from trickle.engine.open_tables import OpenTable, OpenTables
 from trickle.engine.run import OnOutcome, Run
+from trickle.engine.suspend import Suspensions
+from trickle.engine.upstream import Upstream
 from trickle.engine.verbs import describe_failure
-from trickle.errors import ConflictError, NotDifferentiableError
+from trickle.errors import ConflictError, DefinitionError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
+from trickle.model.events import RunEnded, RunStarted
 from trickle.model.names import is_state_table, split_name
 from trickle.model.report import Validation
+from trickle.model.schedule import read_duration
+from trickle.model.table_options import NO_OPTIONS
 from trickle.refresh.checks import check_columns
 from trickle.refresh.explain import explain_text
+from trickle.refresh.fuse import FuseBlownError
 from trickle.refresh.record import read_record
 from trickle.refresh.request import Request
 from trickle.refresh.run import Refresh
@@ -31,12 +41,18 @@ from trickle.tables.catalog import Catalog
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.errors import TrickleError
     from trickle.model.definition import Definition, Mode
+    from trickle.model.events import Trigger
     from trickle.model.options import Options
     from trickle.model.report import RefreshReport, RunReport, VerifyReport
+    from trickle.model.suspension import Suspension
+    from trickle.model.table_options import TableOptions
+    from trickle.refresh.deadline import Deadline
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import TargetTable
 
@@ -44,7 +60,9 @@ if TYPE_CHECKING:
 class Engine:
     """The stream tables of one Spark session."""
 
-    def __init__(self, spark: SparkSession, options: Options, *, stored_plans: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, options: Options, *, stored_plans: bool, history: str | None = None
+    ) -> None:
         """Bind to a session."""
         self.spark = spark
         self.options = options
@@ -53,6 +71,13 @@ class Engine:
         self.catalog = Catalog(spark, columns, options)
         self.compiler = Compiler(self.jvm, Frontend(self.jvm), self.catalog, stored_plans)
         self.tables = OpenTables(self.catalog, self.compiler)
+        self.events = Events()
+        self.upstream = Upstream(self.catalog)
+        self.cancellation = Cancellation(spark)
+        self.suspensions = Suspensions(self.catalog, self.events)
+        self.history = None
+        if history is not None:
+            self.history = History(self.catalog, self.events, self.qualify(history), options.history_days)
 
     def qualify(self, name: str) -> str:
         """Return a name with its schema; each question to the catalog takes as long as a look at a log."""
@@ -61,33 +86,69 @@ class Engine:
     # -- making and dropping
 
     def create(
-        self, name: str, query: str | DataFrame, mode: Mode, schedule: str | None = None
+        self,
+        name: str,
+        query: str | DataFrame | Definition,
+        mode: Mode,
+        schedule: str | None = None,
+        options: TableOptions = NO_OPTIONS,
     ) -> tuple[str, Definition]:
         """Create a stream table from a query and fill it; return its full name and its definition."""
         sync(self.spark)
         full_name = self.qualify(name)
         self.catalog.refuse_existing(full_name)
-        analysed = self.compiler.define(query, mode, schedule)
-        check_columns(analysed.plan)
-        prepared = self.compiler.prepare(analysed)
-        if mode == "differential" and prepared.obstacles:
-            raise _not_differentiable(name, prepared)
-        if analysed.definition.query is None:
-            analysed = replace(analysed, definition=self.compiler.freeze(analysed.definition, prepared))
+        analysed, prepared = self.define(full_name, query, mode, schedule, options)
         self.catalog.results.create(
             full_name,
             self.jvm.frame(analysed.plan).toDF(*prepared.names),
             lambda made: self._fill(full_name, made, analysed, prepared),
             {DEFINITION_PROPERTY: analysed.definition.model_dump_json()},
             bind=TABLE_PROPERTY,
+            options=options,
         )
         return full_name, analysed.definition
 
+    def define(
+        self,
+        name: str,
+        query: str | DataFrame | Definition,
+        mode: Mode,
+        schedule: str | None = None,
+        options: TableOptions = NO_OPTIONS,
+    ) -> tuple[Analysed, Prepared]:
+        """Compile a query for a stream table and check all that can be checked before it is made."""
+        analysed = self.compiler.define(query, mode, schedule, options)
+        check_columns(analysed.plan)
+        prepared = self.compiler.prepare(analysed)
+        check_differentiable(name, mode, prepared.obstacles)
+        check_layout(options, prepared.names)
+        if analysed.definition.query is None and analysed.definition.plan is None:
+            analysed = replace(analysed, definition=self.compiler.freeze(analysed.definition, prepared))
+        return analysed, prepared
+
+    def is_stream_table(self, name: str) -> bool:
+        """Return whether a name is taken by a stream table; False if nothing has it.
+
+        Raises:
+            DefinitionError: ``NAME_TAKEN``, it is a plain table or a view.
+        """
+        sync(self.spark)
+        full_name = self.qualify(name)
+        if not self.catalog.is_there(full_name):
+            return False
+        try:
+            self.tables.find(full_name)
+        except UnknownTableError as error:
+            hint = "Choose another name, or drop what is there."
+            raise DefinitionError("NAME_TAKEN", f"'{full_name}' is no stream table.", hint=hint) from error
+        return True
+
     def _fill(self, name: str, made: TargetTable, analysed: Analysed, prepared: Prepared) -> None:
-        table = self.tables.open(name, made.path, made, analysed, prepared)
-        with self.tables.lock(name):
-            _, filled = self._run(table, Request())
+        table = self.tables.open(name, made, analysed, prepared)
+        with self.tables.lock(name), told(self.events, name, "creation") as tell:
+            report, filled = self.run(table, Request(trigger="creation"))
             self.tables.keep(filled)
+            tell(report)
 
     def adopt(self, name: str) -> tuple[str, Definition]:
         """Turn a copy of a stream table into a stream table; return its full name and its definition."""
@@ -96,14 +157,6 @@ class Engine:
         if found.is_copy:
             self.catalog.results.bind(found.name, found.location)
         return found.name, definition
-
-    def drop(self, name: str) -> None:
-        """Drop a stream table and its data."""
-        full_name = self.qualify(name)
-        with self.tables.lock(full_name):
-            self.tables.find(full_name)
-            self.catalog.drop(full_name)
-            self.tables.forget(full_name)
 
     def declare(self, table: str, primary_key: Columns, foreign_key: References, *, check: bool) -> None:
         """Store which keys a source table has."""
@@ -117,19 +170,38 @@ class Engine:
         full_name = self.qualify(name)
         # A second thread waits and usually finds nothing to do: working in parallel with the first would be wasted.
         with self.tables.lock(full_name):
-            return self._refresh(full_name, self.tables.get(full_name), request)
+            table = self.tables.get(full_name)
+            self.suspensions.check(full_name, table.location)
+            report = self.refresh_open(table, request)
+        behind = self.upstream.warnings(table.prepared.sources)
+        return replace(report, warnings=(*report.warnings, *behind)) if behind else report
 
-    def _refresh(self, full_name: str, table: OpenTable, request: Request) -> RefreshReport:
-        with self.tables.lock(full_name):
-            known = table
+    def refresh_open(self, table: OpenTable, request: Request) -> RefreshReport:
+        """Bring an open stream table up to date, suspended or not; tell of it."""
+        with (
+            self.tables.lock(table.name),
+            told(self.events, table.name, request.trigger) as tell,
+            self._in_time(table, request) as deadline,
+        ):
+            known, request = table, replace(request, deadline=deadline)
             if table.prepared.is_time_dependent:
                 analysed = self.compiler.analyse(table.definition, table.analysed.session)
                 table = replace(table, prepared=self.compiler.prepare(analysed))
-            report, table = self._run(table, request)
+            try:
+                report, table = self.run(table, request)
+            except FuseBlownError as error:
+                self.suspensions.hold(table.name, table.location, error, pinned=not table.prepared.obstacles)
+                raise
             self.tables.keep(table, instead_of=known)
-            return report
+            return tell(report)
 
-    def _run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
+    def _in_time(self, table: OpenTable, request: Request) -> AbstractContextManager[Deadline]:
+        """Give a refresh the time that was asked for, else what its table has; the loop may end all of its own."""
+        own = table.definition.options.timeout
+        seconds = request.timeout if request.timeout is not None or own is None else read_duration(own)
+        return self.cancellation.guarded(table.name, seconds, stoppable=request.trigger == "schedule")
+
+    def run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
         """Refresh; return what is to be kept of the table, too.
 
         A refresh that lost to another process starts again, a few times. A state table that proves too big is left out from
@@ -145,6 +217,9 @@ class Engine:
                 conflicts += 1
                 if conflicts >= self.options.attempts:
                     raise
+                current = table if request.redefine is not None else self.tables.get(table.name)
+                if current.text != table.text:
+                    table = current  # the other one has replaced the query
             except StateTooBigError as error:
                 table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)
@@ -160,12 +235,17 @@ class Engine:
         full: bool = False,
         workers: int = 1,
         on_outcome: OnOutcome | None = None,
+        timeout: float | None = None,
     ) -> RunReport:
         """Bring stream tables, and the stream tables that they read, to one cut of the base tables."""
         members = self.members()
-        asked = [*members.members] if names is None else [self._known(members, name) for name in names]
+        asked = [*members.members] if names is None else [self.known(members, name) for name in names]
+        for name in () if names is None else asked:
+            self.suspensions.check(name, members.members[name].table.location)
         wanted = members.graph.upstream(asked)
-        report = self.run_members(members.only(wanted), wanted, at, full=full, workers=workers, on_outcome=on_outcome)
+        report = self.run_members(
+            members.only(wanted), wanted, at, full=full, workers=workers, on_outcome=on_outcome, timeout=timeout
+        )
         return report if names is not None else replace(report, errors={**members.broken, **report.errors})
 
     def run_members(
@@ -177,15 +257,28 @@ class Engine:
         full: bool = False,
         workers: int = 1,
         on_outcome: OnOutcome | None = None,
+        trigger: Trigger = "manual",
+        timeout: float | None = None,
     ) -> RunReport:
-        """Bring some members of a graph to one cut, the others staying where they are."""
-        run = Run(members, members.pin(at), self._refresh_member, full, on_outcome, self.options.idle_versions)
-        return run.run(names, workers)
+        """Bring some members of a graph to one cut, the others and those that are suspended staying where they are."""
+        suspended = self.suspended(members, members.graph.upstream(names))
+        lag = self.options.idle_versions
+        run = Run(members, members.pin(at), self._refresh_member, full, on_outcome, lag, suspended, trigger, timeout)
+        self.events.emit(RunStarted(tuple(name for name in names if name not in suspended), trigger))
+        report = run.run(names, workers)
+        self.events.emit(RunEnded(trigger, report))
+        return report
+
+    def suspended(self, members: Members, names: Collection[str]) -> dict[str, Suspension]:
+        """Return which of some members are suspended, and why."""
+        places = ((name, members.members[name].table.location) for name in sorted(names))
+        found = {name: self.suspensions.find(name, place) for name, place in places}
+        return {name: why for name, why in found.items() if why is not None}
 
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
         """Give the rows of stream tables at the newest cut that all have."""
         members = self.members()
-        asked = [self._known(members, name) for name in names]
+        asked = [self.known(members, name) for name in names]
         versions = Cuts(members, self.options.cut_versions).find(asked)
         return tuple(members.members[name].table.target.frame(versions[name]) for name in asked)
 
@@ -200,12 +293,17 @@ class Engine:
                 broken[name] = describe_failure(error, f"opening of '{name}'")
         return build_members(opened, broken)
 
-    def _known(self, members: Members, name: str) -> str:
+    def known(self, members: Members, name: str) -> str:
+        """Return the full name of a stream table.
+
+        Raises:
+            UnknownTableError: There is none of this name.
+        """
         full_name = self.qualify(name)
         return full_name if full_name in members.members else self.tables.get(full_name).name
 
     def _refresh_member(self, member: Member, request: Request) -> RefreshReport:
-        return self._refresh(member.table.name, member.table, request)
+        return self.refresh_open(member.table, request)
 
     # -- asking
 
@@ -214,15 +312,15 @@ class Engine:
         table = self.tables.get(self.qualify(name))
         return explain_text(table.for_refresh(self.options), Request(costs=table.costs))
 
-    def verify(self, name: str) -> VerifyReport:
-        """Compare a stream table with its query at the same source versions."""
+    def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
+        """Compare a stream table, or a sample of its keys if it is big, with its query at the same source versions."""
         table = self.tables.get(self.qualify(name))
         as_spark: Callable[[], DataFrame] | None = None
         if table.definition.query is not None:
             as_spark = lambda: self.jvm.frame(  # noqa: E731
                 self.compiler.analyse_plan(table.definition, table.analysed.session)
             )
-        return verify_table(self.jvm, table.prepared, table.target, as_spark, self.options)
+        return verify_table(self.jvm, table.prepared, table.target, as_spark, self.options, sampled=sampled)
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Return whether a query can be maintained incrementally, and every obstacle if not."""
@@ -237,9 +335,3 @@ class Engine:
         table = self.tables.get(self.qualify(name))
         record = read_record(table.target.name, table.target.state())
         return {n: s.version for n, s in record.frontier.items() if not is_state_table(n)} if record else {}
-
-
-def _not_differentiable(name: str, prepared: Prepared) -> NotDifferentiableError:
-    first = prepared.obstacles[0]
-    more = "".join(f" Also {o.code}: {o.text}" for o in prepared.obstacles[1:])
-    return NotDifferentiableError(first.code, f"stream table '{name}': {first.text}{more}", hint=first.hint)

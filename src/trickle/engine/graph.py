@@ -59,16 +59,21 @@ class Members:
     def pin(self, at: Mapping[str, int] | None = None) -> dict[str, int]:
         """Choose a version of every base table: those asked for by name, else the newest.
 
+        One that cannot be read is left out: the refreshes that need it say what is wrong.
+
         Raises:
             SourceError: ``UNKNOWN_SOURCE`` or ``NO_SUCH_VERSION``.
         """
         asked = dict(at or {})
         cut: dict[str, int] = {}
         for node, source in self.bases.items():
-            head = source.head()
             wanted = asked.pop(source.name, None)
             if wanted is None:
                 wanted = asked.pop(short_name(source.name), None)
+            try:
+                head = source.head()
+            except SourceError:
+                continue
             if wanted is not None and not 0 <= wanted <= head:
                 text = f"base table '{source.name}' has versions 0 to {head}, not {wanted}."
                 raise SourceError("NO_SUCH_VERSION", text, hint="Ask for a version that exists.")

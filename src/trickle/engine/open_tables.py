@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.errors import StateError, UnknownTableError
 from trickle.model.definition import read_definition
+from trickle.refresh.fuse import fuse_of
 from trickle.refresh.record import read_record
 from trickle.refresh.tables import RefreshTables
 from trickle.warehouse import sync
@@ -32,6 +33,7 @@ class OpenTable:
 
     Attributes:
         columns: The columns that its query reads, as they were when it was compiled.
+        text: Its definition as it is stored.
         costs: What its refreshes took in this process; None before the first.
     """
 
@@ -42,6 +44,7 @@ class OpenTable:
     analysed: Analysed
     prepared: Prepared
     columns: Mapping[str, Mapping[str, ColumnFact]]
+    text: str
     costs: Costs | None = None
 
     @property
@@ -51,7 +54,9 @@ class OpenTable:
 
     def for_refresh(self, options: Options) -> RefreshTables:
         """Return its tables for one refresh, or one look at what a refresh would do."""
-        return RefreshTables(self.prepared, self.target, self.definition.mode, self.state_tables, options)
+        fuse = fuse_of(self.definition.options)
+        mode, state_tables = self.definition.mode, self.state_tables
+        return RefreshTables(self.prepared, self.target, mode, state_tables, options, self.text, fuse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +114,13 @@ class OpenTables:
         """Stop keeping a stream table."""
         self._open.pop(name, None)
 
-    def open(self, name: str, location: str, target: TargetTable, analysed: Analysed, prepared: Prepared) -> OpenTable:
-        """Return a stream table that is compiled; it is not kept yet."""
-        state_tables = self._catalog.results.state_tables(name, location)
-        return OpenTable(name, location, target, state_tables, analysed, prepared, _columns_read(prepared))
+    def open(
+        self, name: str, target: TargetTable, analysed: Analysed, prepared: Prepared, text: str | None = None
+    ) -> OpenTable:
+        """Return a stream table that is compiled, its definition stored as ``text``; it is not kept yet."""
+        state_tables = self._catalog.results.state_tables(name, target.path, analysed.definition.generation)
+        text = analysed.definition.model_dump_json() if text is None else text
+        return OpenTable(name, target.path, target, state_tables, analysed, prepared, _columns_read(prepared), text)
 
     def find(self, name: str, *, copies: bool = False) -> FoundTable:
         """Look up a stream table in the catalog.
@@ -151,13 +159,13 @@ class OpenTables:
         analysed = self._compiler.read(found.name, found.text)
         target = self._catalog.results.target(found.name, found.location)
         prepared = self._compiler.prepare(analysed, _left_out(target))
-        return self.open(found.name, found.location, target, analysed, prepared)
+        return self.open(found.name, target, analysed, prepared, found.text)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
         """Return whether what is kept still holds: the same table and definition, and no view redefined."""
         return (
             found.location == known.location
-            and found.text == known.definition.model_dump_json()
+            and found.text == known.text
             and known.columns == _columns_read(known.prepared)
             and self._compiler.has_same_views(known.analysed)
         )

@@ -17,7 +17,9 @@ from trickle.session import exhaustion_told
 
 if TYPE_CHECKING:
     from trickle.engine.graph import Member, Members
+    from trickle.model.events import Trigger
     from trickle.model.report import RefreshReport
+    from trickle.model.suspension import Suspension
 
 RefreshOne = Callable[["Member", Request], "RefreshReport"]
 OnOutcome = Callable[[str, "RefreshReport | TrickleError"], None]
@@ -32,6 +34,9 @@ class Run:
         cut: The version of each base table, by its place.
         refresh: Refreshes one table.
         on_outcome: Called with what became of each table as soon as it is known.
+        suspended: The stream tables that are left where they are; those that read one read it as it is.
+        trigger: Who asked for it.
+        timeout: The seconds that the refresh of each table may take; None for what its options say.
         lag: A table whose sources committed without changing a row is left where it is, until so many commits came.
     """
 
@@ -41,20 +46,32 @@ class Run:
     full: bool = False
     on_outcome: OnOutcome | None = None
     lag: int = 20
+    suspended: Mapping[str, Suspension] = field(default_factory=dict)
+    trigger: Trigger = "manual"
+    timeout: float | None = None
     _reports: dict[str, RefreshReport] = field(default_factory=dict)
     _errors: dict[str, TrickleError] = field(default_factory=dict)
 
     def run(self, names: Collection[str], workers: int = 1) -> RunReport:
         """Refresh tables; one that fails stops only those that read it."""
         began = time.perf_counter()
-        waiting = [name for wave in self.members.graph.waves(names) for name in wave]
+        graph = self.members.graph
+        waiting = [name for wave in graph.waves(names) for name in wave if name not in self.suspended]
+        behind = graph.downstream(self.suspended)
         if workers == 1:
             for name in waiting:
                 self._settle(name, self._outcome(name))
         else:
             self._run_side_by_side(waiting, workers)
         shown = {self.members.show(node): version for node, version in self.cut.items()}
-        return RunReport(dict(self._reports), dict(self._errors), shown, time.perf_counter() - began)
+        return RunReport(
+            dict(self._reports),
+            dict(self._errors),
+            shown,
+            time.perf_counter() - began,
+            skipped={name: why for name, why in self.suspended.items() if name in names},
+            off_cut=tuple(name for name in self._reports if name in behind),
+        )
 
     def _run_side_by_side(self, waiting: list[str], workers: int) -> None:
         running: dict[Future[RefreshReport | TrickleError], str] = {}
@@ -84,7 +101,10 @@ class Run:
             return SourceError("UPSTREAM_FAILED", text, hint="Mend what failed; the next run goes on from here.")
         try:
             with exhaustion_told():
-                return self.refresh(member, Request(full=self.full, at=self._versions(member)))
+                return self.refresh(
+                    member,
+                    Request(full=self.full, at=self._versions(member), timeout=self.timeout, trigger=self.trigger),
+                )
         except Exception as error:
             return describe_failure(error, f"refresh of '{name}'")
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from trickle.errors import StateError
 from trickle.model.cost import Costs
 from trickle.model.stored import Stored
+from trickle.model.table_options import NO_OPTIONS, TableOptions
 
 Mode = Literal["auto", "differential", "full"]
 RefreshMode = Literal["differential", "full", "no_data"]
@@ -60,6 +61,8 @@ class Definition(Stored):
         catalog: The current catalog at creation; names in the query resolve there.
         schema_name: The current schema at creation.
         spark: The Spark version the definition was made with.
+        options: What its table is like, and how its refreshes are watched over.
+        generation: Which of its state tables belong to this query; each query that replaced another has its own.
     """
 
     format: Literal[1] = 1
@@ -71,6 +74,8 @@ class Definition(Stored):
     catalog: str
     schema_name: str
     spark: str
+    options: TableOptions = NO_OPTIONS
+    generation: int = 0
 
 
 def read_definition(table: str, text: str) -> Definition:
@@ -94,6 +99,21 @@ def bad_definition(table: str, what: str) -> StateError:
     return StateError("BAD_DEFINITION", message, hint=hint)
 
 
+class Took(Stored):
+    """What a refresh did and took, up to its commit.
+
+    Attributes:
+        steps: The seconds of each step that had ended, in order.
+        trigger: Who asked for it: ``creation``, ``manual`` or ``schedule``.
+    """
+
+    inserted: int
+    deleted: int
+    seconds: float
+    trigger: str | None = None
+    steps: dict[str, float] = Field(default_factory=dict)
+
+
 class RefreshRecord(Stored):
     """The record in one commit of a stream table.
 
@@ -102,6 +122,9 @@ class RefreshRecord(Stored):
         base: The versions of base tables that the rows stand for, by the tables' ids: sources that are stream tables
             are followed down to what they read. None if these were at versions that do not belong together.
         without: The state tables that proved too big to keep.
+        columns: The columns that the query reads of each source; None if they are too many to repeat in each commit.
+        took: What the refresh did and took; None in old records.
+        skipped: Which change a person passed over; the table does not equal its query until all rows are recomputed.
         costs: What earlier refreshes cost, and this one up to its commit.
     """
 
@@ -114,4 +137,7 @@ class RefreshRecord(Stored):
     fingerprint: str
     started: str
     without: tuple[str, ...] = ()
+    columns: dict[str, tuple[str, ...]] | None = None
+    took: Took | None = None
+    skipped: str | None = None
     costs: Costs = Costs()

@@ -186,6 +186,19 @@ class Options:
         5_000, "expressions", "Expressions for which it is cached whether the driver can compute them.", least=1
     )
 
+    # -- running for months
+    history_days: int = _limit(30, "days", "How long the history table keeps a refresh.", least=1)
+    verify_sample_rows: int = _limit(
+        1_000_000,
+        "rows",
+        "Of a table with more rows, the loop verifies a sample of the keys, with about so many.",
+        least=1,
+    )
+    small_file_bytes: int = _limit(
+        16 * MIB, "bytes", "Files of a stream table that are smaller count as small.", least=1
+    )
+    small_files: int = _limit(32, "files", "The idle loop merges the files of a table with more small ones.", least=1)
+
     # -- verbs
     attempts: int = _limit(3, "times", "How often a refresh is tried in all if others commit first.", least=1)
     verify_rows: int = _limit(

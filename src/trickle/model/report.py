@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trickle.model.cost import Estimate
     from trickle.model.definition import RefreshMode
     from trickle.model.reason import Reason
+    from trickle.model.suspension import Suspension
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class RefreshReport:
         steps: The seconds of each step, in order.
         changed: Change rows that a differential refresh read from each source.
         estimate: The estimated seconds of both modes, by which ``auto`` chose; None if there was no choice.
+        warnings: What the table lacks though the refresh went well: ``STALE_UPSTREAM``, ``CHANGE_SKIPPED``.
     """
 
     table: str
@@ -42,6 +44,7 @@ class RefreshReport:
     steps: Mapping[str, float] = field(default_factory=dict)
     changed: Mapping[str, int] = field(default_factory=dict)
     estimate: Estimate | None = None
+    warnings: tuple[Reason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,19 @@ class RunReport:
     Attributes:
         tables: The report of each table that was refreshed, by name, in order.
         errors: Why each other one was not; ``UPSTREAM_FAILED`` if it reads one that failed.
-        cut: The version of each base table that all of them now stand for.
+        cut: The version of each base table that all of them now stand for, but for those in ``off_cut``.
         seconds: The whole time.
+        skipped: Which tables were left where they are because they are suspended, and why.
+        off_cut: The refreshed tables that read a skipped one, directly or not: they stand on rows as old as it is, so
+            they may not belong to the cut.
     """
 
     tables: Mapping[str, RefreshReport]
     errors: Mapping[str, TrickleError]
     cut: Mapping[str, int]
     seconds: float
+    skipped: Mapping[str, Suspension] = field(default_factory=dict)
+    off_cut: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -76,12 +84,13 @@ class VerifyReport:
 
     Attributes:
         ok: True if both are the same multiset of rows and the declared keys of the sources hold.
-        rows: Rows in the stream table.
+        rows: Rows of the stream table that were compared.
         missing: Rows of the query that the table lacks.
         extra: Rows of the table that the query does not return.
         missing_sample: The first five missing rows, as tuples.
         extra_sample: The first five extra rows.
         broken_keys: The declared keys of sources that do not hold, each with an example value.
+        part: One in so many keys was compared; 1 if all were.
     """
 
     table: str
@@ -92,6 +101,7 @@ class VerifyReport:
     missing_sample: tuple[tuple[object, ...], ...] = ()
     extra_sample: tuple[tuple[object, ...], ...] = ()
     broken_keys: tuple[str, ...] = ()
+    part: int = 1
 
     def __bool__(self) -> bool:
         """Read as ``if t.verify(name)``."""

@@ -97,6 +97,16 @@ def read_schedule(text: str | None) -> Schedule | None:
     return Every(read_duration(words, text))
 
 
+def write_schedule(text: str | None) -> str | None:
+    """Read a schedule and write it in one way.
+
+    >>> write_schedule("90s")
+    '1m30s'
+    """
+    schedule = read_schedule(text)
+    return None if schedule is None else str(schedule)
+
+
 def read_duration(words: str, text: str | None = None) -> float:
     """Read a duration as seconds.
 

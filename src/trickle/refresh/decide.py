@@ -36,6 +36,8 @@ def decide(now: Situation) -> tuple[Step, ...]:
     """Return the steps that are left, in order; none if the refresh is done."""
     if now.report is not None:
         return _clean(now) if now.report.mode == "differential" else ()
+    if now.is_skip_asked and not now.is_ahead:
+        return (*_bring_state_up(now, None), AdvanceFrontier(skips=True))
     refused = _why_refused(now)
     if refused is not None:
         return (refused,)
@@ -53,6 +55,8 @@ def decide(now: Situation) -> tuple[Step, ...]:
 
 def why_recompute(now: Situation) -> Reason | None:
     """Say why a change cannot be applied to the stored rows, None if it can; a missing record is not a reason."""
+    if now.is_redefined:
+        return Reason(codes.DEFINITION_CHANGED, "its query was replaced by another")
     if now.is_full_asked:
         return Reason(codes.REQUESTED, "a full refresh was requested")
     if now.mode == "full":

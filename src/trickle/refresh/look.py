@@ -48,6 +48,8 @@ def look(tables: RefreshTables, state: TargetState, request: Request, watch: Sto
             fingerprint=tables.prepared.fingerprint,
             obstacles=tables.prepared.obstacles,
             is_full_asked=request.full,
+            is_redefined=request.redefine is not None,
+            is_skip_asked=request.skips_change,
             is_pinned=bool(request.at),
             is_ahead=not request.may_go_back and record is not None and _is_ahead(tables, record, goal),
             costs=request.costs or (record.costs if record is not None else known_costs(state)),

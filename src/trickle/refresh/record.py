@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
+_COLUMNS_REPEATED: Final = 64
+"""How many columns a record names: it is in every commit."""
 
 
 def new_record(
@@ -37,7 +39,14 @@ def new_record(
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,
+        columns=_few_columns(prepared),
     )
+
+
+def _few_columns(prepared: Prepared) -> dict[str, tuple[str, ...]] | None:
+    """Return the columns that a query reads, None if they would make each commit much longer."""
+    used = {name: columns for name, columns in prepared.used.items() if not is_state_table(name)}
+    return used if sum(map(len, used.values())) <= _COLUMNS_REPEATED else None
 
 
 def find_base(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from trickle.compute.evaluation import evaluate_by_spark
 from trickle.compute.inputs import Inputs
-from trickle.errors import ConflictError, StateError
+from trickle.errors import CancelledError, ConflictError, StateError
 from trickle.model import reason as codes
 from trickle.model.names import is_state_table
 from trickle.model.reason import Reason
@@ -70,11 +70,16 @@ class Refresh:
             ConflictError: Another refresh came first.
             StateTooBigError: A state table is not worth keeping.
         """
+        if self.request.deadline is not None:
+            self.watch.before_step = self.request.deadline.check
         with self.watch.step("look"):
             began = self.tables.target.state()
+        is_replaced = self.tables.definition is not None and began.definition != self.tables.definition
+        if is_replaced and self.request.redefine is None:
+            raise conflict(self.tables.target.name)
         try:
             return self._run(began)
-        except (ConflictError, StateTooBigError):
+        except (CancelledError, ConflictError, StateTooBigError):
             raise
         except Exception as error:
             # The state files that an overtaken refresh reads are deleted, and its versions are outdated.
@@ -111,8 +116,8 @@ class Refresh:
                 return self._refresh_state_table(step, now)
             case ApplyChange():
                 return self._writer.apply_change(now)
-            case AdvanceFrontier():
-                return self._writer.advance_frontier(now)
+            case AdvanceFrontier(skips):
+                return self._writer.advance_frontier(now, skips=skips)
             case Recompute():
                 return self._writer.recompute(step, now)
             case CleanState(name, version):
@@ -123,7 +128,7 @@ class Refresh:
 
     @property
     def _writer(self) -> Writer:
-        return Writer(self.jvm, self.tables, self.watch)
+        return Writer(self.jvm, self.tables, self.watch, self.request)
 
     def _is_overtaken(self, began: TargetState) -> bool:
         """Return whether another refresh of the table has committed since this one began."""
@@ -183,10 +188,10 @@ class Refresh:
             for lower in filter(is_state_table, program.used):
                 self.tables.open_state_table(lower, partial(self._frame, self.tables.program_of(lower), goal))
             self.tables.open_state_table(name, like)
-        request = replace(request, goal={n: goal[n] for n in program.used})
+        request = replace(request, goal={n: goal[n] for n in program.used}, deadline=self.request.deadline)
         try:
             return Refresh(self.jvm, self.tables.of_state_table(name), request, watch).run().report
-        except (ConflictError, StateTooBigError):
+        except (CancelledError, ConflictError, StateTooBigError):
             raise
         except Exception as error:
             damage = None if step.damage is not None else self._find_damage(now, name, like, error, full=request.full)
@@ -200,7 +205,7 @@ class Refresh:
         """Say what is wrong with a state table whose refresh failed, None if it is not to blame."""
         if isinstance(error, StateError) and error.code == UNREADABLE_RECORD:
             return error.message
-        if self._is_overtaken(now.state):
+        if self._is_overtaken(now.state) or (self.request.deadline is not None and self.request.deadline.is_over):
             return None
         damage = self.tables.find_damage(name, like)
         # A recompute must not use anything of the old state table.

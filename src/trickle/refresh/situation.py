@@ -53,6 +53,8 @@ class Situation:
         fingerprint: Of the definition as it is now.
         obstacles: Why the query cannot be maintained incrementally.
         is_full_asked: True if all rows are to be recomputed in any case.
+        is_redefined: True if they are, because the query is replaced by another.
+        is_skip_asked: True if the frontier is to advance without the change.
         is_pinned: True if versions of sources were requested.
         is_ahead: True if another refresh has brought this state table further than the goal, from where it may not go back.
         ranges: What happened to each source, and each refreshed state table, that is not where the last refresh saw it.
@@ -76,6 +78,8 @@ class Situation:
     fingerprint: str = ""
     obstacles: tuple[Reason, ...] = ()
     is_full_asked: bool = False
+    is_redefined: bool = False
+    is_skip_asked: bool = False
     is_pinned: bool = False
     is_ahead: bool = False
     ranges: Mapping[str, VersionRange] = field(default_factory=dict)

@@ -52,7 +52,13 @@ class ApplyChange:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceFrontier:
-    """Commit the new frontier alone: no row of the table changes."""
+    """Commit the new frontier alone: no row of the table changes.
+
+    Attributes:
+        skips: True if rows should change, but a person chose to pass over it.
+    """
+
+    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,8 @@ def describe(step: Step) -> str:
             return f"{'recompute' if full or damage else 'refresh'} state table {name}" + _rebuilt(damage)
         case ApplyChange(changed):
             return f"compute the change from those of {', '.join(changed)}, and commit it"
+        case AdvanceFrontier(skips=True):
+            return "commit the new frontier and pass over the change"
         case AdvanceFrontier():
             return "commit the new frontier: no row changes"
         case Recompute(reason, from_sources):

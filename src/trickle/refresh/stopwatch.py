@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds of each step, in order."""
+    """Seconds of each step, in order.
+
+    Attributes:
+        before_step: Called before each step; what it raises ends the refresh.
+    """
 
     started: float = field(default_factory=time.perf_counter)
     steps: dict[str, float] = field(default_factory=dict)
+    before_step: Callable[[], None] | None = None
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time a step; the same name twice adds up."""
+        if self.before_step is not None:
+            self.before_step()
         begun = time.perf_counter()
         try:
             yield

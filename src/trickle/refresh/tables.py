@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from trickle.compile.program import Program
     from trickle.model.definition import Mode
+    from trickle.refresh.fuse import Fuse
     from trickle.refresh.prepare import Prepared
     from trickle.tables.contract import SourceTable, StateStore, TargetTable
 
@@ -23,6 +24,8 @@ class RefreshTables:
 
     Attributes:
         store: Where its state tables are; None if it has none.
+        definition: The stored definition that it was prepared from; None if nobody else can replace it.
+        fuse: Which changes are too big to be applied; None if none is.
     """
 
     prepared: Prepared
@@ -30,6 +33,8 @@ class RefreshTables:
     mode: Mode
     store: StateStore | None = None
     options: Options = DEFAULT
+    definition: str | None = None
+    fuse: Fuse | None = None
     _opened: dict[str, tuple[TargetTable, SourceTable]] = field(default_factory=dict)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trickle.compute.evaluation import evaluate_by_spark
@@ -15,6 +16,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.report import VerifyReport
 from trickle.refresh.audit import broken_keys
 from trickle.refresh.record import read_record
+from trickle.refresh.sample import Sample, choose_sample
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,6 +35,8 @@ def verify_table(
     target: TargetTable,
     as_spark: Callable[[], DataFrame] | None = None,
     options: Options = DEFAULT,
+    *,
+    sampled: bool = False,
 ) -> VerifyReport:
     """Compare contents with a recompute at the recorded frontier, rows and multiplicities.
 
@@ -41,6 +45,8 @@ def verify_table(
 
     Sums of floating-point numbers depend on the order they are added in; rows that differ only there, by no more than a
     part in a billion, count as equal. The keys declared of the sources are audited too.
+
+    ``sampled`` compares a part of the keys if there are many rows, and audits no declared keys.
     """
     # Others may refresh the table and write to its sources meanwhile: both sides are those of this record.
     state = target.state()
@@ -48,22 +54,29 @@ def verify_table(
     if record is None:
         return VerifyReport(target.name, ok=False, rows=0, missing=0, extra=0)
     actual = target.frame(state.version)
-    broken = tuple(broken_keys(prepared.sources, record.frontier))
+    sample = None
+    if sampled:
+        sample = choose_sample(prepared, actual, target.count(state.version), options.verify_sample_rows)
+    broken = () if sample is not None else tuple(broken_keys(prepared.sources, record.frontier))
+    compared = partial(_compared, target.name, actual=actual, options=options, sample=sample)
     report = None
     if as_spark is not None and prepared.has_one_answer and _is_newest(prepared, record):
-        report = _compared(target.name, as_spark().toDF(*prepared.names), actual, options)
+        report = compared(as_spark().toDF(*prepared.names))
     if report is None or not _is_newest(prepared, record):
         # Spark reads the versions there are when it runs the query: those of this record, unless others came meanwhile.
-        report = _compared(
-            target.name, whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names), actual, options
-        )
-    return replace(report, ok=report.ok and not broken, broken_keys=broken)
+        report = compared(whole_rows(jvm, prepared, record.frontier).toDF(*prepared.names))
+    part = 1 if sample is None else sample.part
+    return replace(report, ok=report.ok and not broken, broken_keys=broken, part=part)
 
 
-def _compared(name: str, expected: DataFrame, actual: DataFrame, options: Options) -> VerifyReport:
+def _compared(
+    name: str, expected: DataFrame, actual: DataFrame, options: Options, sample: Sample | None
+) -> VerifyReport:
     """Compare rows, with multiplicities."""
     from pyspark.sql import functions as F
 
+    if sample is not None:
+        expected, actual = sample.of(expected), sample.of(actual)
     columns = [quote(n) for n in expected.columns]
     both = expected.select(*columns, F.lit(1).alias("__weight")).union(
         actual.select(*columns, F.lit(-1).alias("__weight"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,23 +17,29 @@ from trickle.compute.rows import Rows
 from trickle.errors import StateError
 from trickle.model import reason as codes
 from trickle.model.cost import was_wrong
+from trickle.model.definition import Took
 from trickle.model.names import is_state_table
+from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
+from trickle.refresh.fuse import FuseBlownError, count_differences
 from trickle.refresh.record import new_record
+from trickle.tables.arrow.local import frame_of
 from trickle.tables.contract import TooManyRowsError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from trickle.catalyst.jvm import Jvm
     from trickle.compute.changes import Changes
     from trickle.model.cost import Costs
     from trickle.model.definition import RefreshMode, RefreshRecord
-    from trickle.model.reason import Reason
+    from trickle.refresh.request import Request
     from trickle.refresh.situation import Situation
     from trickle.refresh.steps import Recompute
     from trickle.refresh.stopwatch import Stopwatch
     from trickle.refresh.tables import RefreshTables
-    from trickle.tables.contract import Applied
+    from trickle.tables.contract import Applied, Given
 
 logger = logging.getLogger("trickle")
 
@@ -59,11 +66,12 @@ class Writer:
     jvm: Jvm
     tables: RefreshTables
     watch: Stopwatch
+    request: Request
 
     def apply_change(self, now: Situation) -> Situation:
         """Compute the change and commit it, unless it turns out to have no rows, or not to fit the stored ones."""
         program = self.tables.prepared.program
-        record = new_record("differential", None, now.goal, self.tables.prepared)
+        record = self._new_record(now)
         ranges = {name: versions for name, versions in now.ranges.items() if name in now.used}
         with self.watch.step("read changes"):
             changes = read_changes(self.jvm, program, self.tables.sources, ranges, self.tables.options)
@@ -97,24 +105,33 @@ class Writer:
         leaves = Leaves(self.jvm, inputs, self.tables.options, looks_up=looks_up)
         return Evaluation(changes.spark, leaves, in_driver="driver_execution" not in program.disable)
 
-    def advance_frontier(self, now: Situation) -> Situation:
-        """Commit the record alone."""
+    def _new_record(self, now: Situation, *, skips: bool = False) -> RefreshRecord:
+        """Return the record of a differential refresh; that changes were skipped is told until all rows are recomputed."""
         record = new_record("differential", None, now.goal, self.tables.prepared)
+        skipped = now.record.skipped if now.record is not None else None
+        if skips:
+            skipped = f"the change up to {_versions(now)} was skipped at {record.started}"
+        return record if skipped is None else record.model_copy(update={"skipped": skipped, "base": None})
+
+    def advance_frontier(self, now: Situation, *, skips: bool = False) -> Situation:
+        """Commit the record alone."""
+        record = self._new_record(now, skips=skips)
         with self.watch.step("commit"):
             applied = self.tables.target.touch(self._write_record(now, record, None), now.state)
         return self._commit(now, record, None, applied)
 
     def recompute(self, step: Recompute, now: Situation) -> Situation:
         """Replace all rows."""
-        if step.reason.code not in _EXPECTED:
+        if step.reason.code not in _EXPECTED and self.request.redefine is None:
             logger.warning("stream table %s is refreshed in full: %s", now.table, step.reason)
         record = new_record("full", step.reason, now.goal, self.tables.prepared)
         with self.watch.step("plan"):
             rows = self._all_rows(now).named(self.tables.prepared.names)
-        with self.watch.step("write"):
+        rows, held = self._fused(now, step, rows)
+        with self.watch.step("write"), held:
             write = self._write_record(now, record, step.reason)
             try:
-                applied = self.tables.target.overwrite(rows, write, now.state, self._max_rows)
+                applied = self.tables.target.overwrite(rows, write, now.state, self._max_rows, self.request.redefine)
             except TooManyRowsError as error:
                 state_table = self.tables.prepared.program.state_table
                 raise StateTooBigError("" if state_table is None else state_table.name) from error
@@ -148,6 +165,36 @@ class Writer:
         state_table = self.tables.prepared.program.state_table
         return None if state_table is None or state_table.is_required else self.tables.options.state_rows
 
+    # -- the fuse
+
+    def _check_fuse(self, now: Situation, changed: int) -> None:
+        """Refuse to commit a change that is too big.
+
+        Raises:
+            FuseBlownError: It is.
+        """
+        fuse = None if self.request.ignores_fuse or now.record is None else self.tables.fuse
+        if fuse is None:
+            return
+        stored = self.tables.target.count(now.state.version) if fuse.max_ratio is not None else 0
+        if (why := fuse.why_blown(changed, stored)) is not None:
+            at = {name: seen.version for name, seen in now.goal.items() if not is_state_table(name)}
+            raise FuseBlownError(now.table, why, at)
+
+    def _fused(self, now: Situation, step: Recompute, rows: Given) -> tuple[Given, AbstractContextManager[object]]:
+        """Count how many rows a recompute changes, if that matters; return the rows, and what holds them meanwhile.
+
+        A commit of all rows does not tell: most of them are the same as before.
+        """
+        asked = self.request.ignores_fuse or step.reason.code in (codes.REQUESTED, codes.FIRST_REFRESH)
+        if asked or self.request.redefine is not None or self.tables.fuse is None:
+            return rows, nullcontext()
+        with ExitStack() as stack, self.watch.step("compare"):
+            frame = frame_of(self.jvm.spark, rows).persist()
+            stack.callback(frame.unpersist)
+            self._check_fuse(now, count_differences(frame, self.tables.target.frame(now.state.version)))
+            return frame, stack.pop_all()
+
     # -- costs and reports
 
     def _learn(self, now: Situation, mode: str, reason: Reason | None) -> Costs:
@@ -161,12 +208,30 @@ class Writer:
             return now.costs.after_full(seconds, now.change if chosen else None, self.tables.options)
         return now.costs.after_differential(seconds, now.change, self.tables.options)
 
-    def _write_record(self, now: Situation, record: RefreshRecord, reason: Reason | None) -> Callable[[], str]:
+    def _write_record(self, now: Situation, record: RefreshRecord, reason: Reason | None) -> Callable[[int, int], str]:
         """Return what writes a record at the last moment: the commit tells the next process all that it took but itself."""
-        return lambda: record.model_copy(update={"costs": self._learn(now, record.mode, reason)}).model_dump_json()
+
+        def write(inserted: int, deleted: int) -> str:
+            if record.mode == "differential":
+                self._check_fuse(now, inserted + deleted)
+            if self.request.deadline is not None:
+                self.request.deadline.begin_commit()
+            took = Took(
+                inserted=inserted,
+                deleted=deleted,
+                seconds=round(self.watch.seconds, 3),
+                trigger=self.request.trigger,
+                steps={name: round(seconds, 3) for name, seconds in self.watch.steps.items()},
+            )
+            learnt = {"took": took, "costs": self._learn(now, record.mode, reason)}
+            return record.model_copy(update=learnt).model_dump_json()
+
+        return write
 
     def _commit(self, now: Situation, record: RefreshRecord, reason: Reason | None, applied: Applied) -> Situation:
         """Take note of a commit, and of what it cost for the next choice in this process."""
+        if self.request.deadline is not None and self.tables.prepared.program.state_table is not None:
+            self.request.deadline.end_commit()
         now = self.finish(now, record.mode, record, reason, applied)
         report, estimate = now.report, now.estimate
         foreseen = estimate and (estimate.full if record.mode == "full" else estimate.differential)
@@ -197,5 +262,17 @@ class Writer:
             steps=dict(self.watch.steps),
             changed=dict(now.changed),
             estimate=now.estimate,
+            warnings=_warnings(record),
         )
         return replace(now, report=report)
+
+
+def _warnings(record: RefreshRecord | None) -> tuple[Reason, ...]:
+    if record is None or record.skipped is None:
+        return ()
+    text = f"the table does not equal its query: {record.skipped}"
+    return (Reason(codes.CHANGE_SKIPPED, text, "refresh(full=True) makes it whole."),)
+
+
+def _versions(now: Situation) -> str:
+    return ", ".join(f"{name} {seen.version}" for name, seen in now.goal.items() if not is_state_table(name))

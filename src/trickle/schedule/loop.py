@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trickle.errors import TrickleError
 from trickle.model.schedule import Downstream, OnCommit, read_schedule
-from trickle.refresh.record import read_record
 from trickle.schedule.due import Scheduled, find_due, next_moment
+from trickle.schedule.idle import Idle
+from trickle.schedule.memory import Memory, recall
 
 if TYPE_CHECKING:
     from trickle.engine.engine import Engine
@@ -24,21 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trickle")
 
-_WAIT_SECONDS: Final = 300.0
-"""How long a failing table waits at most."""
-
 _LISTING_SHARE: Final = 20.0
 """A catalog with many tables is listed less often: it takes no more than this part of the time."""
-
-
-@dataclass(slots=True)
-class _Memory:
-    """What the loop remembers of a table: when it was last brought up, where its sources were, how often it failed since."""
-
-    last: datetime | None
-    seen: Mapping[str, int] = field(default_factory=dict)
-    failures: int = 0
-    not_before: datetime | None = None
 
 
 class Loop:
@@ -74,21 +62,38 @@ class Loop:
         self._clock = clock
         self._members: Members | None = None
         self._list_at = clock()
-        self._memory: dict[str, _Memory] = {}
+        self._memory: dict[str, Memory] = {}
+        self._suspended: dict[str, tuple[int, bool]] = {}
+        self._idle = Idle(engine, clock())
         self._stopped = threading.Event()
 
     def run(self, until: datetime | None = None) -> None:
         """Go on until stopped, or until a moment; a refresh that is at work then ends first."""
-        with self._leading():
+        with self._leading(), self._ending():
             while not self._stopped.is_set() and (until is None or self._clock() < until):
                 wait = self.tick()
                 if until is not None:
                     wait = min(wait, max((until - self._clock()).total_seconds(), 0.0))
                 self._stopped.wait(wait)
 
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Leave nothing half done."""
+        try:
+            yield
+        finally:
+            self._idle.stop()
+            if self._engine.history is not None:
+                self._engine.history.flush()
+
     def stop(self) -> None:
         """Let the loop end after what it is doing."""
         self._stopped.set()
+
+    def cancel(self) -> None:
+        """End the loop at once: what it is refreshing is called off, and nothing of it is committed."""
+        self.stop()
+        self._engine.cancellation.cancel_all()
 
     def tick(self) -> float:
         """Refresh what is due now; return the seconds to wait until the next look."""
@@ -104,6 +109,7 @@ class Loop:
         if due:
             self._refresh(members, due, heads)
             return 0.0
+        self._idle.offer(members, now)
         follows = any(isinstance(table.schedule, OnCommit) for table in scheduled.values())
         moment = next_moment(scheduled, now)
         wait = self._poll_seconds if follows else self._list_seconds
@@ -146,6 +152,7 @@ class Loop:
             except TrickleError as error:
                 logger.warning("the stream tables cannot be listed: %s", error)
                 return None
+            self._note_broken(self._members.broken, now)
             took = (self._clock() - now).total_seconds()
             self._list_at = now + timedelta(seconds=max(self._list_seconds, _LISTING_SHARE * took))
         return self._members
@@ -153,19 +160,30 @@ class Loop:
     @staticmethod
     def _heads(members: Members) -> dict[str, int]:
         """Return the newest version of every base table and every stream table."""
-        heads = {node: source.head() for node, source in members.bases.items()}
-        return {**heads, **{name: m.table.target.state().version for name, m in members.members.items()}}
+        heads = {node: _version_of(source.head) for node, source in members.bases.items()}
+        return {**heads, **{name: _version_of(partial(_own_version, m)) for name, m in members.members.items()}}
 
     def _scheduled(self, name: str, members: Members, heads: Mapping[str, int]) -> Scheduled:
         memory = self._remembered(name, members)
         schedule = read_schedule(members.members[name].table.definition.schedule)
         behind = isinstance(schedule, OnCommit) and self._is_behind(name, members, heads)
-        return Scheduled(schedule, memory.last, memory.not_before, is_behind=behind)
+        suspended = self._is_suspended(name, members.members[name], heads[name])
+        return Scheduled(schedule, memory.last, memory.not_before, is_suspended=suspended, is_behind=behind)
 
-    def _remembered(self, name: str, members: Members) -> _Memory:
+    def _is_suspended(self, name: str, member: Member, version: int) -> bool:
+        """Say whether a table waits for a person: a property, which only a new version of it can change."""
+        known = self._suspended.get(name)
+        if known is None or known[0] != version:
+            found = _is_there(lambda: self._engine.suspensions.find(name, member.table.location))
+            if known is not None and known[1] and not found:
+                self._memory.pop(name, None)  # whoever resumed it wants it tried at once
+            known = self._suspended[name] = version, found
+        return known[1]
+
+    def _remembered(self, name: str, members: Members) -> Memory:
         memory = self._memory.get(name)
         if memory is None:
-            memory = self._memory[name] = _recall(members.members[name])
+            memory = self._memory[name] = recall(members.members[name])
         return memory
 
     def _is_behind(self, name: str, members: Members, heads: Mapping[str, int]) -> bool:
@@ -175,7 +193,9 @@ class Loop:
             if seen.get(node) != heads[node]:
                 return True
             upstream = members.members.get(node)
-            follows = upstream is not None and isinstance(read_schedule(upstream.table.definition.schedule), Downstream)
+            if upstream is None or self._is_suspended(node, upstream, heads[node]):
+                continue
+            follows = isinstance(read_schedule(upstream.table.definition.schedule), Downstream)
             if follows and self._is_behind(node, members, heads):
                 return True
         return False
@@ -183,78 +203,57 @@ class Loop:
     # -- refreshing
 
     def _refresh(self, members: Members, due: frozenset[str], heads: Mapping[str, int]) -> None:
-        report = self._engine.run_members(members, due, workers=self._workers)
+        report = self._engine.run_members(members, due, workers=self._workers, trigger="schedule")
         now = self._clock()
         after = {**heads, **{name: r.version for name, r in report.tables.items()}}
         for name in report.tables:
             # Upstream tables that are not in this run may move on meanwhile: what was seen is what was there before it.
-            self._memory[name] = _Memory(now, {node: after[node] for node in members.members[name].reads.values()})
+            self._memory[name] = Memory(now, {node: after[node] for node in members.members[name].reads.values()})
         for name, error in report.errors.items():
-            memory = self._memory[name]
-            memory.failures += 1
-            memory.not_before = now + timedelta(seconds=min(2.0**memory.failures, _WAIT_SECONDS))
             logger.warning("stream table %s was not refreshed: %s", name, error)
+            self._memory[name] = self._memory[name].after_failure(error, now)
+            self._give_up(name, error, members)
         if self._on_run is not None:
             self._on_run(report)
 
+    def _note_broken(self, broken: Mapping[str, TrickleError], now: datetime) -> None:
+        """Count the failures of stream tables that cannot even be opened."""
+        for name, error in broken.items():
+            memory = self._memory.get(name, Memory(None))
+            if memory.not_before is None or now >= memory.not_before:
+                logger.warning("stream table %s cannot be opened: %s", name, error)
+                self._memory[name] = memory.after_failure(error, now)
+                self._give_up(name, error)
 
-def _recall(member: Member) -> _Memory:
-    """Read from a table's own record when it was last brought up, and where its sources were then."""
-    try:
-        record = read_record(member.table.target.name, member.table.target.state())
-    except TrickleError:
-        record = None  # the refresh itself says what is wrong
-    if record is None:
-        return _Memory(None)
-    seen = {member.reads[name]: at.version for name, at in record.frontier.items() if name in member.reads}
-    return _Memory(datetime.fromisoformat(record.started), seen)
-
-
-@contextmanager
-def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and SIGINT end a loop cleanly, where this is the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class Running:
-    """A loop in a thread of its own; leave its context, or call ``stop``, to end it."""
-
-    def __init__(self, loop: Loop) -> None:
-        """Start it."""
-        self._loop = loop
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="trickle-loop", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+    def _give_up(self, name: str, error: TrickleError, members: Members | None = None) -> None:
+        """Suspend a table that has failed too often; those that read it need not wait any longer."""
         try:
-            self._loop.run()
-        except BaseException as error:
-            logger.exception("the loop ended")
-            self._failure = error
+            found = self._engine.tables.find(name)
+            if self._memory[name].failures < found.definition.options.suspend_after:
+                return
+            self._engine.suspensions.suspend(name, found.location, "failures", error)
+        except Exception as reason:  # nothing is lost: it is tried again, and fails again
+            logger.warning("stream table %s cannot be suspended: %s", name, reason)
+            return
+        for reader in () if members is None else members.graph.downstream([name]):
+            if reader in self._memory and not self._memory[reader].failures:
+                self._memory[reader] = replace(self._memory[reader], retries=0, not_before=None)
 
-    @property
-    def is_running(self) -> bool:
-        """True until it is stopped."""
-        return self._thread.is_alive()
 
-    def stop(self) -> None:
-        """End it: a refresh that is at work ends first. Raises what ended it before, if anything did."""
-        self._loop.stop()
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
+def _version_of(head: Callable[[], int]) -> int:
+    """Return a version; -1, which nobody has seen, if there is none: the refresh says what is wrong."""
+    try:
+        return head()
+    except (TrickleError, OSError):
+        return -1
 
-    def __enter__(self) -> Running:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+def _own_version(member: Member) -> int:
+    return member.table.target.state().version
+
+
+def _is_there(find: Callable[[], object]) -> bool:
+    try:
+        return find() is not None
+    except (TrickleError, OSError):
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,6 +113,15 @@ class Catalog:
     def drop(self, name: str) -> None:
         """Drop a table with its data."""
         self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a table another name in its schema."""
+        self.spark.sql(f"ALTER TABLE {sql_name(name)} RENAME TO {sql_name(new_name)}")
+
+    def cluster(self, name: str, columns: Sequence[str]) -> None:
+        """Let the files of a table be clustered by some columns, or by none."""
+        by = f"({', '.join(map(quote, columns))})" if columns else "NONE"
+        self.spark.sql(f"ALTER TABLE {sql_name(name)} CLUSTER BY {by}")
 
     # -- sources
 

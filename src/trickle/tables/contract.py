@@ -11,20 +11,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
+from trickle.model.table_options import NO_OPTIONS
+
 if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.model.keys import TableKeys
     from trickle.model.reason import Reason
+    from trickle.model.table_options import TableOptions
+    from trickle.tables.logs import TableLog
 
     Given: TypeAlias = DataFrame | pa.Table
     """Rows to be written, their columns in the order of the table's; what the driver holds is an Arrow table."""
 
 WEIGHT: Final = "__weight"
 
-Record: TypeAlias = str | Callable[[], str]
-"""The record of a commit, or a function that makes it at the last moment before the commit."""
+Record: TypeAlias = str | Callable[[int, int], str]
+"""The record of a commit, or a function of the rows inserted and deleted that makes it at the last moment before the commit."""
 
 
 class TooManyRowsError(Exception):
@@ -37,9 +43,9 @@ def check_count(rows: int, most: int | None) -> None:
         raise TooManyRowsError
 
 
-def record_text(record: Record) -> str:
-    """Return the text of a record for the commit that is being made."""
-    return record if isinstance(record, str) else record()
+def record_text(record: Record, inserted: int, deleted: int) -> str:
+    """Return the text of a record for the commit that is being made, which inserts and deletes so many rows."""
+    return record if isinstance(record, str) else record(inserted, deleted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +168,14 @@ class TargetState:
         record: The JSON text that Trickle's newest commit carries, None if there is none.
         record_version: The version of that commit.
         external: Operations by others after it that changed rows (``("DELETE", "WRITE")``); compaction does not count.
+        definition: The definition that the table carries at this version, as it is stored; None for a state table.
     """
 
     version: int
     record: str | None
     record_version: int
     external: tuple[str, ...] = ()
+    definition: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +186,19 @@ class Applied:
     rows_inserted: int
     rows_deleted: int
     steps: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Redefinition:
+    """What a table becomes with the commit that replaces all its rows: the columns are those of the rows.
+
+    Attributes:
+        properties: Properties to set; None takes one away.
+        partition_by: The columns that its files are partitioned by from now on.
+    """
+
+    properties: Mapping[str, str | None]
+    partition_by: tuple[str, ...] = ()
 
 
 class TargetTable(Protocol):
@@ -202,6 +223,10 @@ class TargetTable(Protocol):
         """Return the rows at a version, None being the newest."""
         ...
 
+    def count(self, version: int) -> int:
+        """Count the rows at a version."""
+        ...
+
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
         """Return the rows at the newest version, None if they may be too many for the driver or only Spark can read them.
 
@@ -209,8 +234,15 @@ class TargetTable(Protocol):
         """
         ...
 
-    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
-        """Replace all rows.
+    def overwrite(
+        self,
+        rows: Given,
+        record: Record,
+        expected: TargetState,
+        most: int | None = None,
+        redefine: Redefinition | None = None,
+    ) -> Applied:
+        """Replace all rows, and in the same commit what the table is.
 
         Raises:
             TooManyRowsError: There are more than ``most``; nothing was committed.
@@ -273,8 +305,16 @@ class StateStore(Protocol):
         """Delete a state table."""
         ...
 
+    def location(self, name: str) -> str | None:
+        """Return the place of a state table, None if there is none."""
+        ...
+
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:
         """Say why a state table cannot be used, None if nothing is wrong with it as far as can be seen."""
+        ...
+
+    def forget_other_generations(self) -> None:
+        """Delete the state tables of queries that this one replaced."""
         ...
 
     def clean(self, name: str, version: int) -> None:
@@ -304,10 +344,54 @@ class Marks:
     Attributes:
         definition: The definition as it is stored.
         is_copy: The definition was made for another table, of which this one is a clone or has the properties.
+        suspended: Why it is not refreshed, as it is stored; None if it is active.
+        verified: What the last verification by the loop found, as it is stored.
     """
 
     definition: str
     is_copy: bool
+    suspended: str | None = None
+    verified: str | None = None
+
+
+class Upkeep(Protocol):
+    """What keeps a table in shape that is committed to for months."""
+
+    def committed_at(self, version: int) -> datetime | None:
+        """Return when a version was committed, None if the log no longer tells, or not yet."""
+        ...
+
+    def kept_for(self) -> timedelta:
+        """Return how long the table keeps what older versions need: the shorter of its log's and its files' time."""
+        ...
+
+    def has_small_files(self) -> bool:
+        """Return whether it has so many small files that reading it takes longer."""
+        ...
+
+    def compact(self) -> None:
+        """Merge its small files; no row changes."""
+        ...
+
+    def checkpoint(self) -> bool:
+        """Sum up its log, if many commits came since that was done last; return whether it was."""
+        ...
+
+    def vacuum(self, keep: timedelta) -> None:
+        """Delete the files that only versions older than this need."""
+        ...
+
+
+class Appends(Protocol):
+    """A plain table that rows are appended to, and that loses its oldest ones."""
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows, in one commit."""
+        ...
+
+    def trim(self, column: str, before: datetime) -> None:
+        """Delete the rows with a time before a moment."""
+        ...
 
 
 class TableFormat(Protocol):
@@ -333,8 +417,8 @@ class TableFormat(Protocol):
         """Return the table at a place to be written; touches nothing yet."""
         ...
 
-    def state_tables(self, name: str, location: str) -> StateStore:
-        """Return the state tables of the stream table at a place."""
+    def state_tables(self, name: str, location: str, generation: int = 0) -> StateStore:
+        """Return the state tables of the stream table at a place, those of one of its queries."""
         ...
 
     def create(
@@ -344,6 +428,7 @@ class TableFormat(Protocol):
         fill: Callable[[TargetTable], object],
         properties: Mapping[str, str],
         bind: str,
+        options: TableOptions = NO_OPTIONS,
     ) -> TargetTable:
         """Make an empty table with the columns of ``like`` and these properties, then let ``fill`` write to it.
 
@@ -358,8 +443,36 @@ class TableFormat(Protocol):
         """Say what makes the table at a place a stream table; None if it is an ordinary one, or of another format."""
         ...
 
+    def table_log(self, location: str) -> TableLog:
+        """Return the log of the table at a place, for observers; reads nothing yet."""
+        ...
+
     def bind(self, name: str, location: str) -> None:
         """Make a table the owner of the definition that it has."""
+        ...
+
+    def admit_columns(self, name: str, location: str, like: DataFrame) -> None:
+        """Make a table able to have the columns of ``like``, whatever their names; it has them when they are written.
+
+        Raises:
+            DefinitionError: ``RESERVED_COLUMN``.
+        """
+        ...
+
+    def set_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a table, or take them away where the value is None; ``comment`` is its comment."""
+        ...
+
+    def upkeep(self, location: str) -> Upkeep:
+        """Return what keeps the table at a place in shape."""
+        ...
+
+    def appends(self, name: str, schema: pa.Schema) -> Appends:
+        """Open a plain table to append to, made with these columns if there is none.
+
+        Raises:
+            DefinitionError: ``BAD_HISTORY``, there is a table or view with other columns.
+        """
         ...
 
     def store_keys(self, table: str, keys: TableKeys) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
-    from trickle.tables.contract import Given, Record
+    from trickle.tables.contract import Given, Record, Redefinition
 
     Row = Sequence[Any]
 
@@ -224,6 +224,10 @@ class MemoryTarget:
         """Return the rows as a DataFrame."""
         return local_frame(self.spark, self._rows, self.schema)
 
+    def count(self, version: int) -> int:  # noqa: ARG002
+        """Count the rows."""
+        return len(self._rows)
+
     def small_rows(self, *, to_search: bool = False) -> pa.Table:  # noqa: ARG002
         """Return the rows as an Arrow table."""
         return arrow_table(self._rows, self.schema)
@@ -237,8 +241,18 @@ class MemoryTarget:
         if self._record is not None and most > self._version - self._record_version:
             yield self._record_version, self._record
 
-    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
-        """Replace all rows, if they are no more than some."""
+    def overwrite(
+        self,
+        rows: Given,
+        record: Record,
+        expected: TargetState,
+        most: int | None = None,
+        redefine: Redefinition | None = None,
+    ) -> Applied:
+        """Replace all rows, if they are no more than some; its columns stay what they are."""
+        if redefine is not None:
+            message = "a table in memory has no definition that could be replaced"
+            raise NotImplementedError(message)
         new = self._values(rows)
         check_count(len(new), most)
         return self._commit(new, len(self._rows), None, record, expected)
@@ -354,8 +368,10 @@ class MemoryTarget:
             self.mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
         self._rows = rows
         self._version += 1
-        self._record, self._record_version, self._external = record_text(record), self._version, ()
-        return Applied(self._version, len(rows) if inserted is None else inserted, deleted)
+        inserted = len(rows) if inserted is None else inserted
+        self._record, self._record_version = record_text(record, inserted, deleted), self._version
+        self._external = ()
+        return Applied(self._version, inserted, deleted)
 
 
 class MemoryStateTables:
@@ -383,9 +399,15 @@ class MemoryStateTables:
         """Delete a state table."""
         self._known.pop(name, None)
 
+    def location(self, name: str) -> None:
+        """Have no place."""
+
     def damage(self, name: str, like: Callable[[], DataFrame]) -> str | None:  # noqa: ARG002 - nothing can happen to it
         """Tell that nothing is wrong."""
         return None
+
+    def forget_other_generations(self) -> None:
+        """Do nothing: there are none."""
 
     def clean(self, name: str, version: int) -> None:
         """Keep all versions: there is no storage to spare."""

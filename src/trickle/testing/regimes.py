@@ -114,6 +114,10 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             attempts=1,
             verify_rows=1000,
             cut_versions=1,
+            history_days=1,
+            verify_sample_rows=3,
+            small_files=1,
+            small_file_bytes=1024**3,
         ),
     }
 )

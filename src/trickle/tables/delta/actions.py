@@ -8,10 +8,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+APPLICATION: Final = "trickle"
+"""The application id of our transactions in the Delta log."""
 
 
 class MalformedCommitError(Exception):

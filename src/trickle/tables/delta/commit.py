@@ -12,13 +12,13 @@ table twice; a transaction of our own takes them as arguments.
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from trickle.errors import ConflictError
-from trickle.tables.delta.actions import FileAction, parse_commit
+from trickle.tables.delta.actions import APPLICATION, FileAction, parse_commit
 from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import folder_at
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
     from trickle.tables.delta.jvm import Jvm
     from trickle.tables.delta.table import DeltaTable
-
-APPLICATION: Final = "trickle"
-"""The application id of our transactions in the Delta log."""
 
 
 def conflict(name: str) -> ConflictError:

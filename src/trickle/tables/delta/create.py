@@ -5,28 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import ParseException
 
 from trickle.errors import DefinitionError
 from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
+from trickle.model.table_options import NO_OPTIONS
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.leaf import location_of
+from trickle.tables.delta.properties import CHANGE_FEED, set_properties
 from trickle.tables.delta.target import DeltaTarget
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.model.table_options import TableOptions
     from trickle.tables.delta.jvm import Jvm
 
 _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 """Characters that Parquet does not accept in names: Delta must map a name with one of them."""
 
+_MAPPING: Final = "delta.columnMapping.mode"
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -36,7 +40,7 @@ Fill = Callable[[DeltaTarget], object]
 def table_properties(options: Options = DEFAULT) -> dict[str, str]:
     """Return the properties of a table that Trickle makes."""
     return {
-        "delta.enableChangeDataFeed": "true",
+        CHANGE_FEED: "true",
         # A checkpoint costs as much as ten small commits.
         "delta.checkpointInterval": str(options.checkpoint_interval),
         # A concurrent append by someone else must conflict too: unseen, it would be taken for ours.
@@ -69,6 +73,7 @@ def make_target(
     driver_io: bool = True,
     options: Options = DEFAULT,
     bind: str | None = None,
+    table: TableOptions = NO_OPTIONS,
 ) -> DeltaTarget:
     """Make the table ``name`` with the columns of ``like`` and these properties, then let ``fill`` write to it.
 
@@ -80,20 +85,16 @@ def make_target(
             ``RESERVED_COLUMN``, a column has a name that the change feed needs.
     """
     identifier = _identifier(spark, name)
-    reserved = sorted(_RESERVED & {column.lower() for column in like.columns})
-    if reserved:
-        raise DefinitionError(
-            "RESERVED_COLUMN",
-            f"Column {reserved[0]} of {name} has a name that Delta's change feed uses.",
-            hint="Give it another name with AS.",
-        )
-    handle = _default_place(spark, identifier)
+    _refuse_reserved(name, like)
+    handle = _default_place(spark, identifier) if table.location is None else DeltaHandle(spark, table.location)
     with _one_at_a_time(handle):
         if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
             raise _taken(name)
         fresh = handle is not None and not handle.folder_exists()
         try:
-            _make_empty(spark, name, like, {**table_properties(options), **(properties or {})})
+            _make_empty(
+                spark, name, like, {**table_properties(options), **table.properties, **(properties or {})}, table
+            )
         except BaseException as error:
             # A process that ignores the lock may have come first, and may not have finished.
             if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
@@ -105,7 +106,7 @@ def make_target(
     identity = target.handle.head()[1]
     try:
         if bind is not None:
-            set_property(spark, name, bind, identity)
+            set_properties(spark, name, {bind: identity})
         fill(target)
     except BaseException:
         _clean(spark, name, target.handle, identity, fresh=fresh)
@@ -126,23 +127,58 @@ def _has_log(place: DeltaHandle) -> bool:
     return place.folder_exists() and place.head()[0] >= 0
 
 
-def set_property(spark: SparkSession, name: str, key: str, value: str) -> None:
-    """Set a property of a table; its value is plain letters, digits and dashes."""
-    spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ('{key}' = '{value}')")
+def _texts(spark: SparkSession, names: Sequence[str]) -> Jvm:
+    gateway: Jvm = spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.java.lang.String, len(names))
+    for place, name in enumerate(names):
+        array[place] = name
+    return array
 
 
-def _make_empty(spark: SparkSession, name: str, like: DataFrame, settings: Mapping[str, str]) -> None:
+def _make_empty(
+    spark: SparkSession, name: str, like: DataFrame, settings: Mapping[str, str], table: TableOptions
+) -> None:
     # Rows come with the next commit: a CREATE TABLE AS takes neither the record nor a transaction mark, and Delta
     # refuses files in the commit that turns on both column mapping and the change feed. A table without a record is
     # one not yet refreshed, so a crash in between does no harm.
     jvm: Jvm = spark._jvm
     made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(sql_name(name))
     made = made.addColumns(like._jdf.schema().asNullable())
-    if any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json()))):
-        settings = {**settings, "delta.columnMapping.mode": "name"}
+    if _needs_mapping(like):
+        settings = {**settings, _MAPPING: "name"}
     for key, value in settings.items():
         made = made.property(key, value)
+    if table.comment is not None:
+        made = made.comment(table.comment)
+    if table.location is not None:
+        made = made.location(table.location)
+    if table.partition_by:
+        made = made.partitionedBy(_texts(spark, table.partition_by))
+    if table.cluster_by:
+        made = made.clusterBy(_texts(spark, table.cluster_by))
     made.execute()
+
+
+def admit_columns(spark: SparkSession, name: str, metadata: Mapping[str, Any], like: DataFrame) -> None:
+    """Let a table map the names of its columns, if those to come need it."""
+    _refuse_reserved(name, like)
+    mapping = (metadata.get("configuration") or {}).get(_MAPPING, "none")
+    if mapping == "none" and _needs_mapping(like):
+        set_properties(spark, name, {_MAPPING: "name"})
+
+
+def _needs_mapping(like: DataFrame) -> bool:
+    return any(_NEEDS_MAPPING & set(text) for text in _field_names(json.loads(like.schema.json())))
+
+
+def _refuse_reserved(name: str, like: DataFrame) -> None:
+    reserved = sorted(_RESERVED & {column.lower() for column in like.columns})
+    if reserved:
+        raise DefinitionError(
+            "RESERVED_COLUMN",
+            f"Column {reserved[0]} of {name} has a name that Delta's change feed uses.",
+            hint="Give it another name with AS.",
+        )
 
 
 def open_target(spark: SparkSession, name: str, *, driver_io: bool = True, options: Options = DEFAULT) -> DeltaTarget:

@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Any
 from trickle.errors import SourceError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.options import DEFAULT, Options
+from trickle.model.suspension import SUSPENDED_PROPERTY
+from trickle.model.table_options import NO_OPTIONS
+from trickle.model.verification import VERIFIED_PROPERTY
 from trickle.tables.contract import Located, Marks
-from trickle.tables.delta.create import make_target, set_property
+from trickle.tables.delta.create import admit_columns, make_target
+from trickle.tables.delta.history import DeltaAppends
 from trickle.tables.delta.keys import store_keys
 from trickle.tables.delta.leaf import locate_leaf, location_of
+from trickle.tables.delta.properties import set_properties
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.state_tables import DeltaStateTables
 from trickle.tables.delta.table import DeltaTable, open_table
+from trickle.tables.delta.table_log import DeltaTableLog
 from trickle.tables.delta.target import DeltaTarget
+from trickle.tables.delta.upkeep import DeltaUpkeep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
+    from trickle.model.table_options import TableOptions
     from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.delta.log import DeltaLogFiles
 
@@ -55,9 +64,11 @@ class DeltaFormat:
         """Return the table at a place to be written."""
         return DeltaTarget(self.spark, name, location, driver_io=self._driver_io, options=self.options)
 
-    def state_tables(self, name: str, location: str) -> DeltaStateTables:
-        """Return the state tables of the stream table at a place."""
-        return DeltaStateTables(self.spark, name, location, driver_io=self._driver_io, options=self.options)
+    def state_tables(self, name: str, location: str, generation: int = 0) -> DeltaStateTables:
+        """Return the state tables of the stream table at a place, those of one of its queries."""
+        return DeltaStateTables(
+            self.spark, name, location, generation=generation, driver_io=self._driver_io, options=self.options
+        )
 
     def create(
         self,
@@ -66,10 +77,19 @@ class DeltaFormat:
         fill: Callable[[DeltaTarget], object],
         properties: Mapping[str, str],
         bind: str,
+        options: TableOptions = NO_OPTIONS,
     ) -> DeltaTarget:
         """Make a table and let ``fill`` write to it, or leave nothing behind."""
         return make_target(
-            self.spark, name, like, fill, properties, driver_io=self._driver_io, options=self.options, bind=bind
+            self.spark,
+            name,
+            like,
+            fill,
+            properties,
+            driver_io=self._driver_io,
+            options=self.options,
+            bind=bind,
+            table=options,
         )
 
     def marks(self, location: str) -> Marks | None:
@@ -84,12 +104,36 @@ class DeltaFormat:
         metadata = log.metadata(head)
         properties = metadata.get("configuration") or {}
         found = properties.get(DEFINITION_PROPERTY)
-        return None if found is None else Marks(str(found), properties.get(TABLE_PROPERTY) != metadata.get("id"))
+        if found is None:
+            return None
+        is_copy = properties.get(TABLE_PROPERTY) != metadata.get("id")
+        return Marks(str(found), is_copy, properties.get(SUSPENDED_PROPERTY), properties.get(VERIFIED_PROPERTY))
+
+    def table_log(self, location: str) -> DeltaTableLog:
+        """Return the log of the table at a place, for observers."""
+        return DeltaTableLog(self._log(location), location)
 
     def bind(self, name: str, location: str) -> None:
         """Make the definition that a table carries its own."""
         log = self._log(location)
-        set_property(self.spark, name, TABLE_PROPERTY, str(log.metadata(log.head())["id"]))
+        self.set_properties(name, {TABLE_PROPERTY: str(log.metadata(log.head())["id"])})
+
+    def admit_columns(self, name: str, location: str, like: DataFrame) -> None:
+        """Make a table able to have the columns of ``like``, whatever their names."""
+        log = self._log(location)
+        admit_columns(self.spark, name, log.metadata(log.head()), like)
+
+    def set_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
+        """Set properties of a table, or take them away where the value is None."""
+        set_properties(self.spark, name, properties)
+
+    def upkeep(self, location: str) -> DeltaUpkeep:
+        """Return what keeps the table at a place in shape."""
+        return DeltaUpkeep(self.spark, open_table(self.spark, location, self.options))
+
+    def appends(self, name: str, schema: pa.Schema) -> DeltaAppends:
+        """Open a plain table to append to."""
+        return DeltaAppends(self.spark, name, schema)
 
     def store_keys(self, table: str, keys: TableKeys) -> None:
         """Write the keys that were declared of a table into its properties."""

@@ -91,6 +91,10 @@ class DeltaHandle:
         """Return the newest snapshot, looking at storage."""
         return self.log.update(False, self._none, self._none)
 
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the newest version."""
+        self.log.checkpoint()
+
     def head(self) -> tuple[int, str]:
         """Return the newest version (-1: no table) and the table's id."""
         snapshot = self.update()

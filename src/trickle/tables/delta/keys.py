@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from trickle.errors import SourceError
 from trickle.model.cache import Cache
 from trickle.model.keys import KEYS_PROPERTY, NO_KEYS, TableKeys
+from trickle.tables.delta.properties import set_properties
 from trickle.tables.delta.schema import column_facts
 
 if TYPE_CHECKING:
@@ -49,8 +50,4 @@ def _named(text: str, schema: str) -> TableKeys:
 
 def store_keys(spark: SparkSession, table: str, keys: TableKeys) -> None:
     """Write keys, by the names that files have for the columns, into a table's properties."""
-    if keys == NO_KEYS:
-        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ('{KEYS_PROPERTY}')")
-        return
-    text = keys.model_dump_json().replace("\\", "\\\\").replace("'", "\\'")
-    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{KEYS_PROPERTY}' = '{text}')")
+    set_properties(spark, table, {KEYS_PROPERTY: None if keys == NO_KEYS else keys.model_dump_json()})

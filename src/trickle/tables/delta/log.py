@@ -9,16 +9,14 @@ ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
-from trickle.errors import SourceError
+from trickle.errors import SourceError, TrickleError
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
@@ -29,7 +27,6 @@ from trickle.tables.storage.schemes import folder_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trickle.tables.delta.jvm import DeltaHandle
     from trickle.tables.storage.protocol import Mark
     from trickle.tables.storage.schemes import Folder
 
@@ -41,9 +38,49 @@ _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_IN
 LOG_FOLDER: Final = "_delta_log"
 
 
+class LogHandle(Protocol):
+    """What reads of a table's log that commits alone do not tell: Delta itself, or as much as goes without Spark."""
+
+    location: str
+
+    def head(self) -> tuple[int, str]:
+        """Return the newest version and the table's id."""
+        ...
+
+    def metadata(self, version: int) -> Mapping[str, Any]:
+        """Return the ``metaData`` action in force at a version."""
+        ...
+
+    def protocol(self, version: int) -> Mapping[str, Any]:
+        """Return the ``protocol`` action in force at a version."""
+        ...
+
+    def read_commits(self, start: int, end: int) -> Iterator[tuple[int, str]]:
+        """Return the texts of commits, as far as they are there."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Return whether a file, named as the log names it, is there."""
+        ...
+
+    def forget(self) -> None:
+        """Look anew the next time: the table is another."""
+        ...
+
+
 def commit_file(folder: Folder, version: int) -> str:
     """Return the address of a version's commit, in the folder of its table."""
     return folder / f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def last_checkpoint(folder: Folder | None) -> int:
+    """Return the version of a table's newest checkpoint, -1 if there is none or only Spark knows."""
+    if folder is None:
+        return -1
+    try:
+        return int(json.loads(folder.storage.get(folder / f"{LOG_FOLDER}/_last_checkpoint"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +99,7 @@ class DeltaLogFiles:
     Thread-safe: what is remembered is read and changed under ``lock``. Whoever holds it sees one generation.
     """
 
-    def __init__(self, handle: DeltaHandle, options: Options = DEFAULT, name: str = "") -> None:
+    def __init__(self, handle: LogHandle, options: Options = DEFAULT, name: str = "") -> None:
         """Look at the log of a table, called ``name`` in messages; reads nothing yet."""
         self.lock = RLock()
         self._handle = handle
@@ -190,9 +227,10 @@ class DeltaLogFiles:
         """Turn Delta's errors about unreadable logs (a gap, an unknown feature) into ours."""
         try:
             yield
-        except (Py4JJavaError, PySparkException) as error:
-            text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
-            said = str(text).partition("\n")[0]
+        except Exception as error:
+            said = _said_by_delta(error)
+            if said is None:
+                raise
             if any(code in said for code in _UNSUPPORTED_BY_DELTA):
                 raise self._unsupported(said) from error
             raise SourceError(
@@ -326,3 +364,17 @@ class DeltaLogFiles:
         for known in self._in_force.values():
             known.clear()
         self.generation += 1
+
+
+def _said_by_delta(error: Exception) -> str | None:
+    """Return the first line of an error of Delta or Spark, None if it is none."""
+    if isinstance(error, TrickleError):
+        return None
+    # Here, because a log is also read where there is no Spark.
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, (Py4JJavaError, PySparkException)):
+        return None
+    text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
+    return str(text).partition("\n")[0]

@@ -79,6 +79,33 @@ def widened(before: Any, after: Any) -> Any:
     return None if any(new[key] is None for key in inside) else new
 
 
+def replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of other rows; a column that stays keeps what the table says of it, its name in files for one.
+
+    >>> old = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": True, "metadata": {"x": 1}}]}
+    >>> new = {"type": "struct", "fields": [{"name": "a", "type": "long", "nullable": False, "metadata": {}}]}
+    >>> replaced(old, new) == old
+    True
+    """
+    known = {field["name"]: field for field in before["fields"]}
+    fields = []
+    for field in _nullable(after)["fields"]:
+        kept = widened(known[field["name"]]["type"], field["type"]) if field["name"] in known else None
+        fields.append(field if kept is None else {**known[field["name"]], "type": kept})
+    return {"type": "struct", "fields": fields}
+
+
+def _nullable(kind: Any) -> Any:
+    """Return a type's JSON with everything in it nullable, and nothing said besides."""
+    if not isinstance(kind, dict):
+        return kind
+    new = {key: _nullable(value) for key, value in kind.items() if key != "metadata"}
+    new.update({key: True for key in ("containsNull", "valueContainsNull", "nullable") if key in kind})
+    if kind.get("type") == "struct":
+        new["fields"] = [{**_nullable(field), "metadata": {}} for field in kind["fields"]]
+    return new
+
+
 def _is_wider(before: Any, after: Any) -> bool:
     if not isinstance(before, str) or not isinstance(after, str):
         return False

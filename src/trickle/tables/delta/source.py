@@ -18,9 +18,8 @@ from trickle.model.reason import (
     Reason,
 )
 from trickle.tables.contract import WEIGHT, ColumnFact, VersionRange
-from trickle.tables.delta.actions import Commit, FileAction
+from trickle.tables.delta.actions import APPLICATION, Commit, FileAction
 from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
-from trickle.tables.delta.commit import APPLICATION
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import is_small_change, read_change
 from trickle.tables.delta.keys import declared_keys

@@ -8,6 +8,7 @@ from one of those has been overtaken twice and could not commit: that its files 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -33,18 +34,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FOLDER: Final = "_trickle"
+_GENERATION: Final = re.compile(r"g\d+")
 
 
 class DeltaStateTables:
     """The state tables of the stream table at a location."""
 
     def __init__(
-        self, spark: SparkSession, name: str, path: str, *, driver_io: bool = True, options: Options = DEFAULT
+        self,
+        spark: SparkSession,
+        name: str,
+        path: str,
+        *,
+        generation: int = 0,
+        driver_io: bool = True,
+        options: Options = DEFAULT,
     ) -> None:
         """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
         self.spark = spark
         self.name = name
         self.path = path
+        self._generation = generation
         self._driver_io = driver_io
         self.options = options
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
@@ -53,6 +63,11 @@ class DeltaStateTables:
     def get(self, name: str) -> tuple[DeltaTarget, DeltaSource] | None:
         """Return a state table, to write and to read; None if there is none."""
         return self._handles(name) if self._exists(self._place(name)) else None
+
+    def location(self, name: str) -> str | None:
+        """Return the place of a state table, None if there is none."""
+        place = self._place(name)
+        return place if self._exists(place) else None
 
     def _handles(self, name: str) -> tuple[DeltaTarget, DeltaSource]:
         known = self._known.get(name)
@@ -138,6 +153,17 @@ class DeltaStateTables:
                 folder.storage.delete(folder / file.path)
         self._cleaned[name] = version
 
+    def forget_other_generations(self) -> None:
+        """Delete the state tables of queries that this one replaced; on a storage that the driver does not know they stay."""
+        folder = folder_at(f"{self.path}/{FOLDER}")
+        if folder is None or not folder.storage.is_folder(folder.address):
+            return
+        own = _subfolder(self._generation).rstrip("/")
+        for entry in folder.storage.names(folder.address):
+            is_own = entry == own if own else not _GENERATION.fullmatch(entry)
+            if not is_own:
+                DeltaHandle(self.spark, f"{self.path}/{FOLDER}/{entry}").delete_folder()
+
     def _exists(self, place: str) -> bool:
         folder = folder_at(place)
         if folder is not None:
@@ -150,7 +176,7 @@ class DeltaStateTables:
         return {**table_properties(self.options), **short}
 
     def _place(self, name: str) -> str:
-        return f"{self.path}/{FOLDER}/{name.strip('@')}"
+        return f"{self.path}/{FOLDER}/{_subfolder(self._generation)}{name.strip('@')}"
 
     def _make(self, place: str, like: DataFrame) -> None:
         schema = _nullable(like.schema)
@@ -163,6 +189,11 @@ class DeltaStateTables:
         except PySparkException:
             if not self._exists(place):  # else another refresh made it first
                 raise
+
+
+def _subfolder(generation: int) -> str:
+    """Return the folder of one query's state tables: a query that replaces another builds its own beside them."""
+    return f"g{generation}/" if generation else ""
 
 
 def _make_in_driver(place: str, schema: StructType, properties: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ writes the change feed itself, so the feed shows the changed rows and not the re
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,15 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from trickle.errors import StateError
+from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta.accumulate import add_up
-from trickle.tables.delta.commit import APPLICATION, Transaction, commit_lock, conflict
-from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.actions import APPLICATION
+from trickle.tables.delta.commit import Transaction, commit_lock, conflict
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_mapped
 from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.writes import DriverWrites
 from trickle.tables.delta.find import (
@@ -32,8 +35,9 @@ from trickle.tables.delta.find import (
     find_rows_with_keys,
     some_incomparable,
 )
+from trickle.tables.delta.properties import CHANGE_FEED, set_properties
 from trickle.tables.delta.rewrite import Addressed, repeated, rewrite
-from trickle.tables.delta.schema import widened
+from trickle.tables.delta.schema import replaced, widened
 from trickle.tables.delta.table import open_table
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from trickle.tables.contract import Given, Record
+    from trickle.tables.contract import Given, Record, Redefinition
     from trickle.tables.delta.jvm import Jvm
 
 
@@ -82,7 +86,11 @@ class DeltaTarget:
                 self._state, self._generation = self._search(head), self.log.generation
             for commit in self.log.commits(self._state.version, head):
                 self._state = self._after(self._state, commit.version)
-            return self._state
+            return replace(self._state, definition=self._definition(head))
+
+    def _definition(self, head: int) -> str | None:
+        found = (self.log.metadata(head).get("configuration") or {}).get(DEFINITION_PROPERTY)
+        return None if found is None else str(found)
 
     def _search(self, head: int) -> TargetState:
         """Search back from the head for our newest commit; if the log ends before, there is no record."""
@@ -117,7 +125,8 @@ class DeltaTarget:
     def check(self, expected: TargetState) -> int:
         """Return the newest version, if the table is where a refresh expects it."""
         now = self.state()
-        if (now.record_version, now.external) != (expected.record_version, expected.external):
+        stands = now.record_version, now.external, now.definition
+        if stands != (expected.record_version, expected.external, expected.definition):
             raise conflict(self.name)
         return now.version
 
@@ -131,6 +140,11 @@ class DeltaTarget:
         version = self.log.head() if version is None else version
         plain = self.table.frame(version) if self.driver is not None else None
         return self.handle.relation(version) if plain is None else plain
+
+    def count(self, version: int) -> int:
+        """Count the rows at a version; the log tells, if it has statistics."""
+        known = self.table.count(version) if self.table.files(version) is not None else None
+        return self.frame(version).count() if known is None else known
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:
         """Return the rows at the newest version, None if they may be too many for the driver or only Spark can read them."""
@@ -159,24 +173,51 @@ class DeltaTarget:
         schema = widened(stored, json.loads(rows.schema.json()))
         return None if schema is None or schema == stored else {**metadata, "schemaString": json.dumps(schema)}
 
+    def _redefined(self, rows: DataFrame, redefine: Redefinition) -> Mapping[str, Any]:
+        """Return the table's metadata with the columns of other rows, and other properties."""
+        metadata = self.log.metadata(self.log.head())
+        settings = {**(metadata.get("configuration") or {}), **redefine.properties}
+        before = json.loads(metadata["schemaString"])
+        after = replaced(before, json.loads(rows.schema.json()))
+        if is_mapped(metadata) and {f["name"] for f in before["fields"]} - {f["name"] for f in after["fields"]}:
+            # Delta refuses to drop a mapped column and to write rows in one commit while there is a change feed.
+            settings[CHANGE_FEED] = "false"
+        return {
+            **metadata,
+            "schemaString": json.dumps(after),
+            "partitionColumns": list(redefine.partition_by),
+            "configuration": {key: value for key, value in settings.items() if value is not None},
+        }
+
     # -- writes --------------------------------------------------------------------------------------------------
 
-    def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied:
+    def overwrite(
+        self,
+        rows: Given,
+        record: Record,
+        expected: TargetState,
+        most: int | None = None,
+        redefine: Redefinition | None = None,
+    ) -> Applied:
         """Replace all rows, if they are no more than some."""
-        if self.driver and (done := self.driver.overwrite(rows, record, expected, most)):
+        if redefine is None and self.driver and (done := self.driver.overwrite(rows, record, expected, most)):
             return done
         rows = frame_of(self.spark, rows)
+        new = self._wider(rows) if redefine is None else self._redefined(rows, redefine)
         work = _Work(self, record, expected)
         with work as transaction:
             files = transaction.files()
-            if (wider := self._wider(rows)) is not None:
-                transaction.redefine(wider)
-            written = transaction.write(rows if wider is not None else self._fitting(rows))
+            if new is not None:
+                transaction.redefine(new)
+            written = transaction.write(rows if new is not None else self._fitting(rows))
             work.step("write")
             check_count(transaction.added_rows(), most)
             removes = [action.remove() for _, action in files]
             deleted = sum((file.records or 0) - file.masked for file, _ in files)
-            return work.commit([*removes, *written], "Overwrite", transaction.added_rows(), deleted)
+            done = work.commit([*removes, *written], "Overwrite", transaction.added_rows(), deleted)
+        if new is not None and new["configuration"].get(CHANGE_FEED) == "false":
+            set_properties(self.spark, self.name, {CHANGE_FEED: "true"})
+        return done
 
     def append(self, rows: Given, record: Record, expected: TargetState) -> Applied:
         """Add rows."""
@@ -337,7 +378,8 @@ class _Work:
         else:
             with commit_lock(target.path):
                 target.check(self.expected)
-                version = self.transaction.commit(actions, mode, target.next_number, record_text(self.record))
+                said = record_text(self.record, inserted, deleted)
+                version = self.transaction.commit(actions, mode, target.next_number, said)
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 

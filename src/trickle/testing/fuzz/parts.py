@@ -62,6 +62,8 @@ RANKED: Final = (
     ("lead({0}, 2)", "any", "same", "lag and lead"),
     ("lag({0}) IGNORE NULLS", "any", "same", "lag and lead IGNORE NULLS"),
 )
+#: Those of them that tell equal rows apart.
+BY_ROW: Final = frozenset({"row_number", "ntile", "lag and lead", "lag and lead IGNORE NULLS"})
 FRAMED: Final = (
     ("sum({0})", "int", "bigint", "running sum"),
     ("sum({0})", DECIMAL, "decimal(22,2)", "running sum"),
@@ -136,7 +138,12 @@ class Parts:
         parts = (self.expressions.draw(columns, "int", 1),) if "{0}" in template else ()
         return Expr("boolean", template, parts, "HAVING")
 
-    def _window(self, inner: Relation, wanted: str | None = None) -> Expr:
+    def _window(self, inner: Relation, wanted: str | None = None, rows_over: tuple[Expr, Many] | None = None) -> Expr:
+        """Draw a function over a window.
+
+        Functions that tell equal rows apart are given one window for all of them, ``rows_over``: with two, Spark may
+        number equal rows in two ways, and which value meets which is open.
+        """
         functions = [f for f in (*RANKED, *FRAMED) if wanted is None or f[2] == wanted]
         function = self.rng.choice(functions)
         template, argument_type, type_, construct = function
@@ -146,7 +153,10 @@ class Parts:
         frame = self.rng.choice(FRAMES) if function in FRAMED else ""
         count = len(argument)
         text = f"{template} OVER ({{{count}}} ORDER BY {{{count + 1}}}{frame})"
-        return Expr(type_, text, (*argument, self._partition(inner), self._order(inner)), construct)
+        over = self._partition(inner), self._order(inner)
+        if rows_over is not None and (construct in BY_ROW or "ROWS" in frame):
+            over = rows_over
+        return Expr(type_, text, (*argument, *over), construct)
 
     def _partition(self, inner: Relation) -> Expr:
         if self.rng.random() < 0.2:

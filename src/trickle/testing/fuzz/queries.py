@@ -140,11 +140,12 @@ class Queries(Parts):
     def window(self, depth: int) -> Relation:
         """Compute over windows, also inside expressions."""
         inner = self.solid(depth)
-        items = [*self._some(inner), Item(self._name(), self._window(inner))]
+        rows_over = self._partition(inner), self._order(inner)
+        items = [*self._some(inner), Item(self._name(), self._window(inner, rows_over=rows_over))]
         if self.rng.random() < 0.4:
-            items.append(Item(self._name(), self._window(inner)))
+            items.append(Item(self._name(), self._window(inner, rows_over=rows_over)))
         if self.rng.random() < 0.4:
-            over = self._window(inner, "int")
+            over = self._window(inner, "int", rows_over)
             template = self.rng.choice(("{0} + 1", "CASE WHEN {0} = 1 THEN 7 ELSE {0} END", "coalesce({0}, -1)"))
             items.append(Item(self._name(), Expr("int", template, (over,), "window in an expression")))
         return Relation("SELECT {items} FROM ({0})", tuple(items), (inner,), "window")

@@ -52,7 +52,12 @@ def unknown_reading(protocol: Mapping[str, Any]) -> str | None:
 
 def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether files hold the table's columns under their own names, and nothing unknown bears on them."""
-    return _mapping(metadata) == "none" and _knows_reading(protocol)
+    return not is_mapped(metadata) and _knows_reading(protocol)
+
+
+def is_mapped(metadata: Mapping[str, Any]) -> bool:
+    """Return whether files hold columns under other names than the table."""
+    return _mapping(metadata) != "none"
 
 
 def _mapping(metadata: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from trickle._version import __version__
-from trickle.tables.delta.commit import APPLICATION
+from trickle.tables.delta.actions import APPLICATION
 from trickle.tables.delta.driver.write import now_ms
 
 if TYPE_CHECKING:

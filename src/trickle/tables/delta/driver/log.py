@@ -13,7 +13,7 @@ from trickle.tables.contract import record_text
 from trickle.tables.delta.commit import commit_lock, conflict
 from trickle.tables.delta.driver.fit import NeedsSparkError, checkpoint_interval, is_writable
 from trickle.tables.delta.driver.lines import checksum_text, commit_lines
-from trickle.tables.delta.log import LOG_FOLDER, commit_file
+from trickle.tables.delta.log import LOG_FOLDER, commit_file, last_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +57,9 @@ class DriverLog:
 
     @property
     def owes_checkpoint(self) -> bool:
-        """True if the next commit must bring a checkpoint, which only Spark writes."""
-        return (self.read + 1) % checkpoint_interval(self.metadata) == 0
+        """True if the next commit must bring a checkpoint, which only Spark writes; not if the loop wrote one lately."""
+        interval = checkpoint_interval(self.metadata)
+        return (self.read + 1) % interval == 0 and self.read + 1 - last_checkpoint(self.folder) >= interval
 
     def commit(self, actions: Sequence[Action], mode: str, record: Record, metrics: Mapping[str, int]) -> int:
         """Make the next version; returns its number."""
@@ -68,7 +69,7 @@ class DriverLog:
             if target.check(self.expected) != self.read:
                 raise conflict(target.name)
             number = target.next_number
-            said = record_text(record)
+            said = record_text(record, metrics["numInsertedRows"], metrics["numDeletedRows"])
             text = commit_lines(actions, mode=mode, number=number, record=said, read=self.read, metrics=metrics)
             self.may_be_committed = True
             storage, made = self.folder.storage, commit_file(self.folder, version)

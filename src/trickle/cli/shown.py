@@ -1,0 +1,189 @@
+"""Answers as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from trickle.model.observed import PastRefresh, TableStatus
+    from trickle.model.report import RefreshReport, RunReport, VerifyReport
+    from trickle.observe.stream_tables import Seen
+
+_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+_COLOURS: Final = {
+    "ok": "green",
+    "behind": "yellow",
+    "late": "red",
+    "suspended": "magenta",
+    "failed": "red",
+    "broken": "bold red",
+}
+
+
+def duration(seconds: float | None) -> str:
+    """Write a duration in its two biggest units.
+
+    >>> duration(0.4), duration(75), duration(90_061), duration(None)
+    ('0.4s', '1m15s', '1d1h', '')
+    """
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    left = round(seconds)
+    words: list[str] = []
+    for size, unit in _UNITS:
+        count, left = divmod(left, size)
+        if count or words:
+            words.append(f"{count}{unit}" if count else "")
+    return "".join(words[:2])
+
+
+def moment(time: datetime | None) -> str:
+    """Write a moment in UTC, to the second."""
+    return "" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _table(*headings: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return table
+
+
+def status_table(statuses: Iterable[TableStatus], now: datetime) -> Table:
+    """Show how stream tables are."""
+    table = _table("TABLE", "HEALTH", "LAST REFRESH", "LAG", "SCHEDULE", "NEXT DUE", "MODE", "NOTE")
+    for status in statuses:
+        last = f"{duration(status.age_seconds)} ago, {status.last_mode}" if status.last_mode else "never"
+        table.add_row(
+            status.table,
+            Text(status.health, _COLOURS[status.health]),
+            last,
+            _lag(status),
+            status.schedule or "by hand",
+            _due(status.next_due, now),
+            status.mode or "",
+            _note(status),
+        )
+    return table
+
+
+def _lag(status: TableStatus) -> str:
+    if not status.lag_seconds and status.health == "ok":
+        return "none"
+    commits = sum(lag.commits for lag in status.sources)
+    told = [f"{commits} commit{'' if commits == 1 else 's'}" if commits else "", duration(status.lag_seconds)]
+    return ", ".join(word for word in told if word)
+
+
+def _due(time: datetime | None, now: datetime) -> str:
+    if time is None:
+        return ""
+    seconds = (time - now).total_seconds()
+    return f"in {duration(seconds)}" if seconds > 0 else f"overdue {duration(-seconds)}"
+
+
+def _note(status: TableStatus) -> str:
+    if status.suspended is not None:
+        why = status.suspended.message or f"by {status.suspended.cause}"
+        code = f"[{status.suspended.code}] " if status.suspended.code else ""
+        return f"suspended {moment(status.suspended.since)}: {code}{why}"
+    if status.problem is not None:
+        return status.problem
+    notes = [f"source '{lag.source}' {lag.note}" for lag in status.sources if lag.note]
+    return "; ".join(notes) or (status.last_reason or "").partition(":")[0]
+
+
+def history_table(refreshes: Iterable[PastRefresh]) -> Table:
+    """Show the refreshes of a table."""
+    numbers = ("VERSION", "ROWS +", "ROWS -", "SECONDS")
+    table = _table(
+        "VERSION", "STARTED (UTC)", "MODE", "ROWS +", "ROWS -", "SECONDS", "TRIGGER", "SOURCES", "REASON", right=numbers
+    )
+    for past in refreshes:
+        table.add_row(
+            str(past.version),
+            moment(past.started),
+            past.mode,
+            _count(past.rows_inserted),
+            _count(past.rows_deleted),
+            "" if past.seconds is None else f"{past.seconds:.2f}",
+            past.trigger or "",
+            _frontier(past.frontier),
+            past.reason or "",
+        )
+    return table
+
+
+def past_line(past: PastRefresh) -> str:
+    """Tell a refresh on one line."""
+    took = "" if past.seconds is None else f" in {past.seconds:.2f} s"
+    rows = f"+{_count(past.rows_inserted) or '?'} -{_count(past.rows_deleted) or '?'}"
+    reason = f" ({past.reason})" if past.reason else ""
+    return f"{moment(past.committed or past.started)}  {past.table}  {past.mode}  {rows}{took}{reason}"
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _frontier(frontier: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}@{version}" for name, version in frontier.items())
+
+
+def tables_table(tables: Iterable[Seen]) -> Table:
+    """List stream tables."""
+    table = _table("TABLE", "MODE", "SCHEDULE", "VERSION", "QUERY", right=("VERSION",))
+    for seen in tables:
+        definition = seen.definition
+        version = "" if seen.head is None else str(seen.head)
+        if definition is None:
+            table.add_row(seen.name, "", "", version, Text(str(seen.problem or ""), "red"))
+            continue
+        query = " ".join((definition.query or "(a DataFrame)").split())
+        table.add_row(seen.name, definition.mode, definition.schedule or "by hand", version, _short(query))
+    return table
+
+
+def _short(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def run_table(report: RunReport) -> Table:
+    """Show what a run did."""
+    table = _table("TABLE", "MODE", "ROWS +", "ROWS -", "SECONDS", "REASON", right=("ROWS +", "ROWS -", "SECONDS"))
+    for name, done in report.tables.items():
+        table.add_row(name, *_refreshed(done))
+    for name, error in report.errors.items():
+        table.add_row(name, Text("failed", "red"), "", "", "", str(error))
+    for name, suspension in report.skipped.items():
+        table.add_row(name, Text("skipped", "magenta"), "", "", "", str(suspension))
+    return table
+
+
+def _refreshed(report: RefreshReport) -> tuple[str, ...]:
+    inserted, deleted = _count(report.rows_inserted), _count(report.rows_deleted)
+    notes = "; ".join(str(note) for note in (report.reason, *report.warnings) if note is not None)
+    return report.mode, inserted, deleted, f"{report.seconds:.2f}", notes
+
+
+def verify_table(reports: Iterable[VerifyReport], errors: Mapping[str, Exception]) -> Table:
+    """Show what checks found."""
+    table = _table("TABLE", "EQUAL", "ROWS", "MISSING", "EXTRA", "NOTE", right=("ROWS", "MISSING", "EXTRA"))
+    for report in reports:
+        equal = Text("yes", "green") if report.ok else Text("no", "red")
+        samples = [
+            *(f"missing {row}" for row in report.missing_sample),
+            *(f"extra {row}" for row in report.extra_sample),
+        ]
+        note = "; ".join([*samples, *report.broken_keys])
+        table.add_row(report.table, equal, _count(report.rows), _count(report.missing), _count(report.extra), note)
+    for name, error in errors.items():
+        table.add_row(name, Text("failed", "red"), "", "", "", str(error))
+    return table

@@ -1,0 +1,124 @@
+"""Spark for a command: started when it is needed, and quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from trickle.cli.output import console
+from trickle.errors import SessionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from trickle.api import Trickle
+    from trickle.cli.settings import Settings
+
+_PAIR: Final = 2
+_QUIET: Final = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
+
+
+@contextmanager
+def open_trickle(settings: Settings) -> Iterator[Trickle]:
+    """Start a session over the tables that were asked for, and stop it in the end.
+
+    Raises:
+        SessionError: ``NO_WAREHOUSE``, or Spark does not start.
+    """
+    if not settings.has_own_session:
+        settings.folder()
+    if not settings.debug:
+        _keep_away_what_spark_prints()
+    with waiting("Starting Spark"):
+        from trickle.api import Trickle
+
+        spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
+        trickle = Trickle(spark)
+    try:
+        yield trickle
+    finally:
+        with suppress(Exception):  # a JVM that is gone needs no stopping
+            spark.stop()
+
+
+def _local_session(settings: Settings) -> SparkSession:
+    from trickle.session import local_session
+
+    config = {**({"spark.master": settings.master} if settings.master else {}), **settings.conf}
+    return local_session(settings.folder(), config=config)
+
+
+def _own_session(settings: Settings) -> SparkSession:
+    """Start a session with the settings of this machine's Spark, ours where these say nothing."""
+    from pyspark.sql import SparkSession
+
+    from trickle.jars import delta_jars
+    from trickle.java import find_java
+    from trickle.session import DELTA_CATALOG, DELTA_EXTENSION
+
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    builder: Any = SparkSession.builder
+    defaults = {
+        **_QUIET,
+        "spark.app.name": "trickle",
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+    }
+    given = {**_machine_settings(), **settings.conf}
+    wanted = {**{key: value for key, value in defaults.items() if key not in given}, **settings.conf}
+    if not any("delta" in given.get(key, "") for key in ("spark.jars", "spark.jars.packages")):
+        wanted["spark.jars"] = ",".join([*filter(None, [given.get("spark.jars")]), *map(str, delta_jars())])
+    if settings.master:
+        builder = builder.master(settings.master)
+    for key, value in wanted.items():
+        builder = builder.config(key, value)
+    try:
+        spark: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+        raise SessionError(
+            "SPARK_FAILED", f"Spark did not start: {said}", hint="--debug shows what it said."
+        ) from error
+    if not settings.debug:
+        spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _machine_settings() -> dict[str, str]:
+    """Read ``spark-defaults.conf``, which Spark itself reads once its JVM runs."""
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    path = Path(folder or os.devnull) / "spark-defaults.conf"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if line.strip()[:1] not in ("", "#"))
+    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == _PAIR}
+
+
+def _keep_away_what_spark_prints() -> None:
+    """Let Python write to the terminal, and all else that has its file descriptors (the JVM, its children) to nowhere."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream.fileno() != number:
+            continue  # done before, or somebody else's
+        kept = os.dup(number)
+        os.set_inheritable(kept, False)
+        setattr(sys, name, os.fdopen(kept, "w", buffering=1, encoding=stream.encoding, errors=stream.errors))
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something takes a while; what this gives shows something else."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with console(stderr=True).status(f"{what} …") as shown:
+        yield lambda text: shown.update(f"{text} …")

@@ -1,0 +1,283 @@
+"""Changes a stream table while others read it: options in place, another query by one commit that swaps the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from trickle.engine.arguments import check_differentiable, check_layout
+from trickle.engine.events import told
+from trickle.errors import DefinitionError, StateError
+from trickle.model.definition import DEFINITION_PROPERTY, RefreshRecord
+from trickle.model.graph import Graph
+from trickle.model.names import is_state_table
+from trickle.model.table_options import NO_OPTIONS, TableOptions, read_table_options
+from trickle.refresh.record import read_record
+from trickle.refresh.request import Request
+from trickle.tables.contract import Redefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from trickle.engine.compiler import Analysed
+    from trickle.engine.engine import Engine
+    from trickle.engine.open_tables import OpenTable
+    from trickle.model.definition import Definition, Mode
+    from trickle.model.report import RefreshReport
+    from trickle.refresh.prepare import Prepared
+
+Action = Literal["nothing", "options", "query"]
+"""What altering a table took: nothing, options in place, or other rows."""
+
+
+class Unchanged:
+    """The kind of ``UNCHANGED``."""
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+"""Stands for a schedule that was not given: None is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What a stream table is to become.
+
+    Attributes:
+        query: Its query; None for the one it has.
+        mode: Its mode; None for the one it has.
+        schedule: Its schedule, ``UNCHANGED`` for the one it has.
+        words: Its options as a verb took them.
+        keeps_options: True if the options that are not given stay; else they are what a new table has.
+    """
+
+    query: str | DataFrame | Definition | None = None
+    mode: Mode | None = None
+    schedule: str | Unchanged | None = UNCHANGED
+    words: Mapping[str, object] | None = None
+    keeps_options: bool = True
+
+    def options(self, before: TableOptions) -> TableOptions:
+        """Return the options it is to have."""
+        return read_table_options(self.words or {}, before if self.keeps_options else NO_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An alteration, ready to be made.
+
+    Attributes:
+        definition: The definition it is to have.
+        analysed: The query it is to have and what it compiles to; None if the one it has stays.
+    """
+
+    table: OpenTable
+    definition: Definition
+    analysed: tuple[Analysed, Prepared] | None = None
+
+    @property
+    def action(self) -> Action:
+        """What it takes."""
+        before = self.table.definition
+        if self.analysed is not None or before.options.partition_by != self.definition.options.partition_by:
+            return "query"
+        return "nothing" if self.definition == before else "options"
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """Alters, renames, restores and drops the stream tables of an engine."""
+
+    engine: Engine
+
+    def plan(self, name: str, wanted: Alteration) -> Planned:
+        """Find out what an alteration takes; changes nothing.
+
+        Raises:
+            DefinitionError: The query, its columns or an option cannot be used.
+            NotDifferentiableError: In mode ``differential``, what stands against it.
+        """
+        table = self.engine.tables.get(name)
+        before = table.definition
+        options = wanted.options(before.options)
+        if options.location != before.options.location:
+            text = f"stream table '{name}' cannot be moved to another location."
+            raise DefinitionError("BAD_OPTION", text, hint="Drop it and create it again there.")
+        mode = wanted.mode or before.mode
+        schedule = before.schedule if isinstance(wanted.schedule, Unchanged) else wanted.schedule
+        definition = before.model_copy(update={"mode": mode, "schedule": schedule, "options": options})
+        if wanted.query is None:
+            check_differentiable(name, mode, table.prepared.obstacles)
+            check_layout(options, table.prepared.names)
+            return Planned(table, definition)
+        analysed, prepared = self.engine.define(name, wanted.query, mode, schedule, options)
+        if self._means_the_same(table, analysed, prepared):
+            return Planned(table, definition)
+        self._refuse_cycle(table, prepared)
+        new = analysed.definition.model_copy(update={"generation": before.generation + 1})
+        return Planned(table, new, (replace(analysed, definition=new), prepared))
+
+    def make(self, planned: Planned) -> tuple[Action, RefreshReport | None]:
+        """Make an alteration; return what it took, and the report if rows were computed."""
+        with self.engine.tables.lock(planned.table.name):
+            match planned.action:
+                case "query":
+                    return planned.action, self._replace(planned)
+                case "options":
+                    self._store(planned)
+            return planned.action, None
+
+    def _means_the_same(self, table: OpenTable, analysed: Analysed, prepared: Prepared) -> bool:
+        """Return whether another query gives the same rows under the same names, as far as Spark can tell."""
+        before, after = table.definition, analysed.definition
+        if before.settings != after.settings or table.prepared.names != prepared.names:
+            return False
+        if (before.query is None) != (after.query is None) or table.analysed.views != analysed.views:
+            return False
+        context = {"query", "catalog", "schema_name"}
+        if before.query is not None and before.model_dump(include=context) == after.model_dump(include=context):
+            return True
+        old, new = (self.engine.compiler.optimise(a.definition, a.session) for a in (table.analysed, analysed))
+        return bool(old.sameResult(new))
+
+    def _refuse_cycle(self, table: OpenTable, prepared: Prepared) -> None:
+        """Refuse a query that reads the table itself, or what is made from it."""
+        below = self.find_graph().downstream([table.name])
+        places = {self.engine.tables.find(name).location for name in (*below, table.name)}
+        for name, source in prepared.sources.items():
+            if source.path in places:
+                text = f"stream table '{table.name}' would read '{name}', which is made from it."
+                raise DefinitionError("CYCLE", text, hint="Let it read what does not depend on it.")
+
+    def _store(self, planned: Planned) -> None:
+        """Change options, mode and schedule in place: readers see the same rows."""
+        name, before, after = planned.table.name, planned.table.definition, planned.definition
+        if before.options.cluster_by != after.options.cluster_by:
+            self.engine.catalog.cluster(name, after.options.cluster_by)
+        properties = {
+            **_property_changes(before.options, after.options),
+            **_comment_change(before.options, after.options),
+        }
+        self.engine.catalog.results.set_properties(name, {**properties, DEFINITION_PROPERTY: after.model_dump_json()})
+        self.engine.tables.forget(name)
+
+    def _replace(self, planned: Planned) -> RefreshReport:
+        """Compute the rows of another query beside the table, and swap them in by one commit."""
+        table, after = planned.table, planned.definition
+        analysed, prepared = planned.analysed or (replace(table.analysed, definition=after), table.prepared)
+        before = table.definition.options
+        if before.cluster_by != after.options.cluster_by:
+            self.engine.catalog.cluster(table.name, after.options.cluster_by)
+        self.engine.catalog.results.set_properties(table.name, _comment_change(before, after.options))
+        like = self.engine.jvm.frame(analysed.plan).toDF(*prepared.names)
+        self.engine.catalog.results.admit_columns(table.name, table.location, like)
+        new = self.engine.tables.open(table.name, table.target, analysed, prepared)
+        properties = {**_property_changes(before, after.options), DEFINITION_PROPERTY: new.text}
+        redefine = Redefinition(properties, after.options.partition_by)
+        with told(self.engine.events, table.name, "creation") as tell:
+            report, new = self.engine.run(new, Request(full=True, redefine=redefine, trigger="creation"))
+            self.engine.tables.keep(new)
+            tell(report)
+        new.state_tables.forget_other_generations()
+        return report
+
+    # -- names
+
+    def rename(self, name: str, new_name: str) -> str:
+        """Give a stream table another name; return it in full."""
+        old, new = self.engine.qualify(name), self.engine.qualify(new_name)
+        with self.engine.tables.lock(old):
+            self.engine.tables.find(old)
+            self.engine.catalog.refuse_existing(new)
+            self._refuse_read(old, "renamed", "Replace their queries first.")
+            self.engine.catalog.rename(old, new)
+            self.engine.tables.forget(old)
+        return new
+
+    def drop(self, name: str, *, cascade: bool) -> tuple[str, ...]:
+        """Drop a stream table and its data, with ``cascade`` what reads it, too; return what was dropped."""
+        full_name = self.engine.qualify(name)
+        self.engine.tables.find(full_name)
+        if not cascade:
+            self._refuse_read(full_name, "dropped", "Drop them first, or drop all with cascade=True.")
+        dropped = self.readers_first([full_name]) if cascade else (full_name,)
+        for each in dropped:
+            with self.engine.tables.lock(each):
+                self.engine.catalog.drop(each)
+                self.engine.tables.forget(each)
+        return dropped
+
+    def _refuse_read(self, name: str, what: str, hint: str) -> None:
+        readers = self.find_graph().readers(name)
+        if readers:
+            text = f"stream table '{name}' cannot be {what}: {', '.join(readers)} {_reads(readers)} it."
+            raise DefinitionError("STILL_READ", text, hint=hint)
+
+    def readers_first(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return stream tables and all that read them, directly or not, each before what it reads."""
+        graph = Graph({**dict.fromkeys(names, ()), **self.find_graph().reads})
+        waves = graph.waves(graph.downstream(names))
+        return tuple(name for wave in reversed(waves) for name in wave)
+
+    def find_graph(self) -> Graph:
+        """Find out who reads whom by what the last refreshes saw: nothing is compiled for it."""
+        seen = {name: self._seen(name) for name, _ in self.engine.tables.list_all()}
+        names = {identity: name for name, (identity, _) in seen.items()}
+        return Graph({name: tuple(names[i] for i in read if i in names) for name, (_, read) in seen.items()})
+
+    def _seen(self, name: str) -> tuple[str, Collection[str]]:
+        """Return the id of a stream table, and the ids of what its last refresh read."""
+        try:
+            location = self.engine.tables.find(name).location
+            source = self.engine.catalog.results.source(name, location)
+            record = read_record(name, self.engine.catalog.results.target(name, location).state())
+            identity = source.identity(source.head())
+        except Exception:
+            return name, ()  # one that cannot be read does not keep others from being dropped
+        return identity, () if record is None else {read.identity for read in record.frontier.values()}
+
+    # -- versions
+
+    def restore(self, name: str, version: int) -> int:
+        """Give a stream table the rows of an earlier version, with the frontier that they stand for, by one commit."""
+        full_name = self.engine.qualify(name)
+        with self.engine.tables.lock(full_name):
+            table = self.engine.tables.get(full_name)
+            state = table.target.state()
+            made, text = self._refreshed(table, state.version, version)
+            record = RefreshRecord.model_validate_json(text)
+            if record.fingerprint != table.prepared.fingerprint:
+                message = f"version {version} of stream table '{full_name}' was made by another query."
+                raise StateError("OTHER_QUERY", message, hint="Set the query back with alter(), then restore.")
+            # Without the state tables, which have gone on: the next refresh brings them to this frontier again.
+            kept = {n: at for n, at in record.frontier.items() if not is_state_table(n)}
+            record = record.model_copy(update={"frontier": kept, "costs": table.costs or record.costs})
+            rows = table.target.frame(made)
+            return table.target.overwrite(rows, record.model_dump_json(), state).version
+
+    @staticmethod
+    def _refreshed(table: OpenTable, head: int, version: int) -> tuple[int, str]:
+        """Return version and record of the refresh that made the rows of a version."""
+        text = f"stream table '{table.name}' has versions 0 to {head}, not {version!r}."
+        if isinstance(version, int) and not isinstance(version, bool) and 0 <= version <= head:
+            for made, record in table.target.records(head + 1):
+                if made <= version:
+                    return made, record
+            text = f"the log of stream table '{table.name}' has no refresh up to version {version}, or no longer."
+        raise StateError("NO_SUCH_VERSION", text, hint="history() lists the refreshes.")
+
+
+def _property_changes(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
+    gone = dict.fromkeys(before.properties.keys() - after.properties.keys())
+    return {**gone, **{k: v for k, v in after.properties.items() if before.properties.get(k) != v}}
+
+
+def _comment_change(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
+    return {} if before.comment == after.comment else {"comment": after.comment}
+
+
+def _reads(readers: Collection[str]) -> str:
+    return "reads" if len(readers) == 1 else "read"

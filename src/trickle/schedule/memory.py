@@ -1,0 +1,64 @@
+"""What the loop remembers of a stream table: when it was last brought up, where its sources were, how often it failed since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from trickle.errors import TrickleError
+from trickle.refresh.record import read_record
+from trickle.schedule.transient import is_transient
+
+if TYPE_CHECKING:
+    from trickle.engine.graph import Member
+
+_WAIT_SECONDS: Final = 300.0
+"""How long a failing table waits at most."""
+
+_TRANSIENT_SECONDS: Final = 60.0
+"""The same, if what failed is likely to pass."""
+
+_NOT_ITS_OWN: Final = frozenset({"UPSTREAM_FAILED", "SUSPENDED", "FUSE_BLOWN", "CANCELLED"})
+"""Why a table was not refreshed without having failed itself, or being suspended for it already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is remembered of one table.
+
+    Attributes:
+        last: When it was last brought up to its sources; None if never.
+        seen: The versions of what it reads, as they were then.
+        failures: How often it has failed since, in a row, for reasons that do not pass by themselves.
+        retries: How often in all it was tried since.
+        not_before: When it is tried again.
+    """
+
+    last: datetime | None
+    seen: Mapping[str, int] = field(default_factory=dict)
+    failures: int = 0
+    retries: int = 0
+    not_before: datetime | None = None
+
+    def after_failure(self, error: TrickleError, now: datetime) -> Memory:
+        """Wait twice as long as the last time; count what does not pass by itself."""
+        retries = self.retries + 1
+        most = _TRANSIENT_SECONDS if is_transient(error) else _WAIT_SECONDS
+        again = now + timedelta(seconds=min(2.0 ** min(retries, 20), most))
+        if is_transient(error) or error.code in _NOT_ITS_OWN:
+            return replace(self, retries=retries, not_before=again)
+        return replace(self, failures=self.failures + 1, retries=retries, not_before=again)
+
+
+def recall(member: Member) -> Memory:
+    """Read from a table's own record when it was last brought up, and where its sources were then."""
+    try:
+        record = read_record(member.table.target.name, member.table.target.state())
+    except TrickleError:
+        record = None  # the refresh itself says what is wrong
+    if record is None:
+        return Memory(None)
+    seen = {member.reads[name]: at.version for name, at in record.frontier.items() if name in member.reads}
+    return Memory(datetime.fromisoformat(record.started), seen)

@@ -1,0 +1,195 @@
+"""The log of a Delta table as an observer needs it, with Spark or without.
+
+Without Spark a table's metadata comes from the commits; if these begin too late, from the checksum beside a version, or from
+a checkpoint. Commits that only a catalog or another storage knows need Spark, and are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+
+from trickle.errors import SourceError
+from trickle.model.options import Options
+from trickle.tables.delta.actions import APPLICATION, MalformedCommitError, parse_commit
+from trickle.tables.delta.log import LOG_FOLDER, DeltaLogFiles, commit_file
+from trickle.tables.logs import CommitFacts
+from trickle.tables.storage.schemes import folder_at
+
+if TYPE_CHECKING:
+    from trickle.tables.delta.actions import Commit
+    from trickle.tables.storage.schemes import Folder
+
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.(?:.+\.)?(parquet|json)")
+
+Kind = Literal["metaData", "protocol"]
+
+
+class DeltaTableLog:
+    """What observers ask of a Delta table."""
+
+    def __init__(self, log: DeltaLogFiles, location: str) -> None:
+        """Look at a log; reads nothing yet."""
+        self._log = log
+        self.location = location
+
+    def head(self) -> int:
+        """Return the newest version."""
+        return self._log.head()
+
+    def commit(self, version: int) -> CommitFacts | None:
+        """Return what is known of a version, None if the log no longer has it."""
+        commit = self._log.commit(version)
+        return None if commit is None else _facts(commit)
+
+    def identity(self) -> str:
+        """Return the table's id."""
+        return str(self._log.metadata(self.head())["id"])
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the properties at the newest version."""
+        return dict(self._log.metadata(self.head()).get("configuration") or {})
+
+
+def open_delta_log(location: str) -> DeltaTableLog:
+    """Return the log of the Delta table at a location, to be read without Spark."""
+    # Here metadata is found without parsing commits: in the checksum beside a version, or by its name in the text.
+    return DeltaTableLog(DeltaLogFiles(NoSpark(location), Options(log_steps_back=1)), location)
+
+
+def _facts(commit: Commit) -> CommitFacts:
+    info = commit.info
+    is_ours = APPLICATION in commit.transactions and info.get("userMetadata") is not None
+    metrics = info.get("operationMetrics") or {}
+    return CommitFacts(
+        version=commit.version,
+        time=_moment(info.get("inCommitTimestamp") or info.get("timestamp")),
+        operation=commit.operation,
+        changes_data=commit.changes_data,
+        record=str(info["userMetadata"]) if is_ours else None,
+        rows_inserted=_number(metrics.get("numInsertedRows")),
+        rows_deleted=_number(metrics.get("numDeletedRows")),
+    )
+
+
+def _moment(milliseconds: object) -> datetime | None:
+    number = _number(milliseconds)
+    try:
+        return None if number is None else datetime.fromtimestamp(number / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _number(text: object) -> int | None:
+    try:
+        return None if text is None else int(str(text))
+    except ValueError:
+        return None
+
+
+class NoSpark:
+    """Stands for Delta where there is no Spark: what only Delta knows is refused."""
+
+    def __init__(self, location: str) -> None:
+        """Bind to a location; reads nothing yet."""
+        self.location = location
+
+    def metadata(self, version: int) -> Mapping[str, Any]:
+        """Return the ``metaData`` action in force at a version."""
+        return self._in_force("metaData", version)
+
+    def protocol(self, version: int) -> Mapping[str, Any]:
+        """Return the ``protocol`` action in force at a version."""
+        return self._in_force("protocol", version)
+
+    def head(self) -> NoReturn:
+        """Refuse: only Delta knows."""
+        raise self._refused("its versions are not files that can be listed here")
+
+    def read_commits(self, start: int, end: int) -> Iterator[tuple[int, str]]:
+        """Refuse: only Delta knows."""
+        raise self._refused(f"versions {start} to {end} are not files that can be read here")
+
+    def exists(self, path: str) -> NoReturn:
+        """Refuse: only Delta knows."""
+        raise self._refused(f"{path} lies on another storage")
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept."""
+
+    def _in_force(self, kind: Kind, version: int) -> Mapping[str, Any]:
+        folder = folder_at(self.location)
+        if folder is None:
+            raise self._refused("its storage is not known here")
+        told = _from_checksum(folder, kind, version)
+        if told is None:
+            told = _from_log(folder, kind, version)
+        if told is None:
+            raise self._refused(f"the log does not tell its {kind} at version {version}")
+        return told
+
+    def _refused(self, why: str) -> SourceError:
+        hint = "Ask in a Spark session: Trickle(spark).status() and history() do."
+        return SourceError("NEEDS_SPARK", f"The log of {self.location} cannot be read without Spark: {why}.", hint=hint)
+
+
+def _from_checksum(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
+    """Read the file beside a version that repeats its metadata; it may be missing."""
+    try:
+        text = folder.storage.get(commit_file(folder, version).removesuffix(".json") + ".crc")
+        body = json.loads(text)
+    except (OSError, ValueError):
+        return None
+    return _body(body.get("metadata" if kind == "metaData" else kind)) if isinstance(body, dict) else None
+
+
+def _from_log(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
+    """Read the commits back to the newest checkpoint up to a version, or to the first commit, then the checkpoint."""
+    found = [m for name in folder.storage.names(folder / LOG_FOLDER) if (m := _CHECKPOINT.fullmatch(name))]
+    upto = max((int(m[1]) for m in found if int(m[1]) <= version), default=-1)
+    for later in range(version, upto, -1):
+        told = _from_commit(folder, kind, later)
+        if told is not None:
+            return told
+    for match in found:
+        if int(match[1]) == upto:
+            told = _from_checkpoint_file(folder / f"{LOG_FOLDER}/{match[0]}", folder, kind, match[2])
+            if told is not None:
+                return told
+    return None
+
+
+def _from_commit(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
+    try:
+        text = folder.storage.get(commit_file(folder, version))
+        if f'"{kind}"'.encode() not in text:
+            return None
+        commit = parse_commit(version, text.decode())
+    except (OSError, ValueError, MalformedCommitError):
+        return None
+    return commit.metadata if kind == "metaData" else commit.protocol
+
+
+def _from_checkpoint_file(address: str, folder: Folder, kind: Kind, ending: str) -> Mapping[str, Any] | None:
+    """Read one file of a checkpoint; both actions stand in it itself, not in the files that it may refer to."""
+    if ending == "json":
+        bodies = (json.loads(line).get(kind) for line in folder.storage.get(address).decode().split("\n") if line)
+        return next((_body(body) for body in bodies if body), None)
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(folder.storage.readable(address)) as file:
+        if kind not in file.schema_arrow.names:
+            return None
+        rows = file.read(columns=[kind]).column(kind).drop_null().to_pylist()
+    return _body(rows[0]) if rows else None
+
+
+def _body(body: Any) -> Mapping[str, Any] | None:
+    """Return an action with its maps as maps: Parquet gives them as pairs."""
+    if not isinstance(body, dict):
+        return None
+    maps = {name: dict(value) for name, value in body.items() if name == "configuration" and value is not None}
+    return {**body, **maps}

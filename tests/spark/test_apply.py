@@ -1,0 +1,91 @@
+"""A set of definitions as the truth."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from trickle import DefinitionError, Spec, Trickle
+
+A = "SELECT day, sum(amount) AS total FROM sales GROUP BY day"
+B = "WITH a AS (SELECT * FROM daily) SELECT day FROM a WHERE total > (SELECT avg(total) FROM applied.daily)"
+
+
+@pytest.fixture
+def t(spark):
+    spark.sql("CREATE DATABASE applied")
+    spark.sql("USE applied")
+    spark.sql("CREATE TABLE sales (day STRING, amount INT) USING delta")
+    spark.sql("INSERT INTO sales VALUES ('mon', 5), ('mon', 7), ('tue', 1)")
+    yield Trickle(spark)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE applied CASCADE")
+
+
+def actions(plan):
+    return {step.name.removeprefix("applied."): step.action for step in plan.steps}
+
+
+def test_the_set_is_the_truth(t, spark):
+    # In the wrong order, and dry: the queries tell who reads whom.
+    wanted = {"best": B, "daily": Spec("daily", A, schedule="1m", options={"owner": "ann"})}
+    dry = t.apply(wanted, dry_run=True)
+    assert list(actions(dry)) == ["daily", "best"]
+    assert t.tables() == []
+    assert actions(t.apply(wanted)) == {"daily": "create", "best": "create"}
+    assert t.table("daily").schedule == "1m"
+    assert actions(t.apply(wanted)) == {"daily": "nothing", "best": "nothing"}
+
+    exported = t.export()
+    assert actions(t.apply(exported)) == {"daily": "nothing", "best": "nothing"}
+
+    more = A.replace("AS total", "AS total, max(amount) AS most")
+    wanted = {"daily": Spec("daily", more, options={"owner": "bob"}), "high": "SELECT most FROM daily"}
+    plan = t.apply(wanted, dry_run=True)
+    assert actions(plan) == {"daily": "query", "high": "create", "best": "left"}
+    assert "about" in str(plan)
+    assert actions(t.apply(wanted)) == {"daily": "query", "high": "create", "best": "left"}
+    assert t.table("daily").options.owner == "bob"
+    spark.sql("INSERT INTO sales VALUES ('wed', 9)")
+    run = t.refresh_all()
+    assert run
+    assert {report.mode for report in run.tables.values()} == {"differential"}
+    assert all(t.verify(table.name) for table in t.tables())
+
+    # Back to the exported set, from another schema, without the rest.
+    spark.sql("USE default")
+    back = t.apply(exported, prune=True)
+    assert actions(back) == {"daily": "query", "best": "nothing", "high": "drop"}
+    spark.sql("USE applied")
+    assert Counter(table.name for table in t.tables()) == Counter(["applied.best", "applied.daily"])
+    assert t.refresh_all()
+    assert all(t.verify(table.name) for table in t.tables())
+
+
+def test_bad_sets_change_nothing(t, spark):
+    t.apply({"daily": A})
+    stood = t.export()
+    wrong = [
+        ({"x": "SELECT * FROM y", "y": "SELECT * FROM x"}, "CYCLE"),
+        ({"daily": "SELECT count(*) AS n FROM daily"}, "CYCLE"),
+        ({"ok": A, "bad": "SELECT nothing FROM sales"}, "BAD_SQL"),
+        ({"ok": A, "bad": "DROP TABLE sales"}, "NOT_A_QUERY"),
+        ({"ok": A, "sales": "SELECT 1 AS one"}, "NAME_TAKEN"),
+        ([Spec("ok", A), Spec("ok", A)], "DUPLICATE_NAME"),
+        ([Spec("ok", A, schedule="often")], "BAD_SCHEDULE"),
+        ([Spec("ok", A, options={"colour": "red"})], "UNKNOWN_OPTION"),
+        ([Spec("ok", A, options={"partition_by": "moon"})], "BAD_OPTION"),
+        ([Spec("ok", A, mode="fast")], "BAD_MODE"),
+        (7, "BAD_DEFINITIONS"),
+        ("{}", "BAD_DEFINITIONS"),
+        (json.dumps({"format": 9, "stream_tables": []}), "BAD_DEFINITIONS"),
+    ]
+    for definitions, code in wrong:
+        with pytest.raises(DefinitionError, match=code):
+            t.apply(definitions)
+        assert t.export() == stood, code
+    t.create("best", B)
+    with pytest.raises(DefinitionError, match="STILL_READ"):
+        t.apply({"best": B}, prune=True)

@@ -1,0 +1,47 @@
+"""What importing the package loads: Spark takes a second, and commands that need none must not wait for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import trickle
+
+HEAVY = ("pyspark", "py4j", "pyarrow", "polars", "deltalake", "numpy", "pandas")
+
+
+def heavy_modules_after(code: str) -> list[str]:
+    """Name the heavy packages that a fresh interpreter has loaded after running some code."""
+    shown = f"import sys\n{code}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+    return subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize("code", ["import trickle", "import trickle; trickle.TrickleError; trickle.RefreshReport"])
+def test_importing_the_package_loads_nothing_heavy(code):
+    assert heavy_modules_after(code) == []
+
+
+def test_every_public_name_can_be_imported():
+    assert [name for name in trickle.__all__ if not hasattr(trickle, name)] == []
+    assert set(trickle.__all__) <= set(dir(trickle))
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Trickel'"):
+        trickle.Trickel  # noqa: B018
+
+
+@pytest.mark.parametrize("arguments", ["--help", "status --help", "status", "history totals", "tables", "lineage"])
+def test_commands_that_only_look_load_nothing_heavy(tmp_path, arguments):
+    code = f"""
+        import contextlib, sys
+        sys.argv = ["trickle", "--warehouse", {str(tmp_path)!r}, *{arguments.split()!r}]
+        from trickle.cli.main import main
+        with open("/dev/null", "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+            with contextlib.suppress(SystemExit):
+                main()
+    """
+    assert heavy_modules_after(textwrap.dedent(code)) == []

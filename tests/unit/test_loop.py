@@ -1,0 +1,170 @@
+"""The loop over fake tables: what fails stops nothing else, and is given up in the end."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trickle.engine.graph import Member, Members
+from trickle.errors import SourceError, SparkError
+from trickle.model.report import RunReport
+from trickle.model.table_options import NO_OPTIONS
+from trickle.schedule.loop import Loop
+from trickle.schedule.running import stopped_by_signals
+
+GONE = SourceError("SOURCE_MISSING", "it is gone.")
+ZERO = SparkError("DIVIDE_BY_ZERO", "division by zero.")
+
+
+@dataclass
+class Source:
+    name: str
+    newest: int = 1
+    is_gone: bool = False
+
+    def head(self) -> int:
+        if self.is_gone:
+            raise GONE
+        return self.newest
+
+
+@dataclass
+class Engine:
+    """Stream tables over ``orders`` and ``items`` that fail as they are told to."""
+
+    sources: dict[str, Source] = field(default_factory=lambda: {n: Source(n) for n in ("orders", "items")})
+    reads: dict[str, str] = field(default_factory=lambda: {"totals": "orders", "counts": "items"})
+    failing: dict[str, Any] = field(default_factory=dict)
+    broken: dict[str, Any] = field(default_factory=dict)
+    held: dict[str, Any] = field(default_factory=dict)
+    runs: list[frozenset[str]] = field(default_factory=list)
+    history: None = None
+
+    @property
+    def suspensions(self) -> Any:
+        return SimpleNamespace(
+            find=lambda name, _: self.held.get(name),
+            suspend=lambda name, _, cause, error: self.held.__setitem__(name, (cause, error.code)),
+        )
+
+    @property
+    def tables(self) -> Any:
+        options = NO_OPTIONS.model_copy(update={"suspend_after": 2})
+        return SimpleNamespace(
+            find=lambda _: SimpleNamespace(definition=SimpleNamespace(options=options), location="/")
+        )
+
+    def members(self) -> Members:
+        known: dict[str, Any] = {}
+        for name, source in self.reads.items():
+            state = SimpleNamespace(version=len(self.held), record=None)
+            target = SimpleNamespace(name=name, state=lambda state=state: state)
+            definition = SimpleNamespace(schedule="on commit", options=NO_OPTIONS)
+            known[name] = Member(SimpleNamespace(target=target, definition=definition, location="/"), {source: source})
+        bases: Any = self.sources
+        return Members(known, bases, self.broken)
+
+    def run_members(self, members: Members, due: frozenset[str], **_: object) -> RunReport:
+        self.runs.append(due)
+        members.pin()
+        errors = {name: self.failing[name] for name in due if name in self.failing}
+        done: Any = {name: SimpleNamespace(version=1) for name in due if name not in errors}
+        return RunReport(done, errors, {}, 0.0)
+
+
+@dataclass
+class Clock:
+    now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def loop(engine, clock) -> Loop:
+    loop = Loop(engine, clock=clock, list_seconds=1.0)
+    idle: Any = SimpleNamespace(offer=lambda *_: False, stop=lambda: None)
+    loop._idle = idle
+    return loop
+
+
+def tick(loop: Loop, clock: Clock, seconds: float) -> None:
+    clock.now += timedelta(seconds=seconds)
+    loop.tick()
+
+
+def test_a_table_that_keeps_failing_is_given_up_and_others_go_on(engine, clock, loop):
+    engine.failing["totals"] = ZERO
+    loop.tick()
+    tick(loop, clock, 1.5)
+    assert engine.runs == [{"totals", "counts"}]  # it waits
+    engine.sources["items"].newest = 2
+    tick(loop, clock, 1)
+    assert engine.runs[1] == {"totals", "counts"}
+
+    assert engine.held == {"totals": ("failures", "DIVIDE_BY_ZERO")}
+    engine.sources["orders"].newest = engine.sources["items"].newest = 3
+    tick(loop, clock, 100)
+    assert engine.runs[2:] == [{"counts"}]
+
+
+def test_a_table_that_is_resumed_is_tried_at_once(engine, clock, loop):
+    engine.failing["totals"] = ZERO
+    loop.tick()
+    tick(loop, clock, 3)
+    tick(loop, clock, 1)
+    engine.held.clear()
+    engine.failing.clear()
+
+    tick(loop, clock, 1)
+
+    assert "totals" in engine.runs[-1]
+
+
+def test_a_source_that_is_gone_stops_no_other_table(engine, clock, loop):
+    loop.tick()
+    engine.sources["orders"].is_gone = True
+    engine.failing["totals"] = GONE
+    engine.sources["items"].newest = 2
+
+    tick(loop, clock, 1)
+
+    assert engine.runs[-1] == {"totals", "counts"}
+    engine.sources["items"].newest = 3
+    tick(loop, clock, 3)
+    assert engine.held == {"totals": ("failures", "SOURCE_MISSING")}
+
+
+def test_a_table_that_cannot_be_opened_is_given_up_too(engine, clock, loop):
+    engine.broken["odd"] = GONE
+    for _ in range(3):
+        tick(loop, clock, 10)
+
+    assert engine.held == {"odd": ("failures", "SOURCE_MISSING")}
+
+
+def test_a_second_signal_calls_off_what_is_at_work():
+    heard: list[str] = []
+    before = signal.getsignal(signal.SIGTERM)
+
+    with stopped_by_signals(lambda: heard.append("stop"), lambda: heard.append("cancel")):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+
+    assert heard == ["stop", "cancel"]
+    assert signal.getsignal(signal.SIGTERM) is before
