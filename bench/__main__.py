@@ -10,6 +10,8 @@ import typer
 
 from bench.ablation import run_ablation
 from bench.cost import run_cost
+from bench.freshness import run_freshness
+from bench.graph import run_graph
 from bench.growth import run_growth
 from bench.micro import run_micro
 from bench.report import console_tables, write_report
@@ -19,7 +21,7 @@ from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
-PARTS = ("tpch", "cost", "micro", "growth")
+PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness")
 #: One query of each kind: sums, joins with top-k, many joins, outer join, views over views, semi joins.
 TYPICAL = "q01,q03,q05,q06,q10,q13,q15,q18"
 
@@ -52,7 +54,10 @@ def run(
     plain: Annotated[bool, typer.Option(help="Time a plain CREATE TABLE AS of each query too.")] = True,
     parts: Annotated[str, typer.Option(help=f"Some of {', '.join(PARTS)}.")] = ",".join(PARTS),
     big: Annotated[bool, typer.Option("--big", help="Also 10 M rows in the micro set and scale 10 in growth.")] = False,
-    idle: Annotated[bool, typer.Option("--idle", help="Also time a hundred idle stream tables.")] = False,
+    idle: Annotated[
+        bool, typer.Option("--idle", help="Also time a hundred idle stream tables, and five hundred in a graph.")
+    ] = False,
+    minutes: Annotated[float, typer.Option(min=0.5, help="How long the writer of the freshness part writes.")] = 5.0,
     output: Output = Path("docs"),
     warehouse: Warehouse = Path("bench-data"),
     memory: Memory = "4g",
@@ -80,6 +85,10 @@ def run(
             run_micro(opened, [100_000, *([10_000_000] if big else [])], repeats)
         if "growth" in asked:
             run_growth(opened, [0.1, 1, *([10] if big else [])], repeats)
+        if "graph" in asked:
+            run_graph(opened, max(5, repeats), has_idle=idle)
+        if "freshness" in asked:
+            run_freshness(opened, minutes)
     finish(opened, asked)
 
 

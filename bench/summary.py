@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +52,16 @@ def median(values: Iterable[float]) -> float | None:
     return statistics.median(found) if found else None
 
 
+def quantile(values: Iterable[float], share: float) -> float | None:
+    """Return the value that this share of the values does not exceed; None of none.
+
+    >>> quantile([3, 1, 2, 4], 0.5), quantile([3, 1, 2], 1.0)
+    (2, 3)
+    """
+    found = sorted(values)
+    return found[max(0, math.ceil(share * len(found)) - 1)] if found else None
+
+
 def geometric_mean(values: Iterable[float | None]) -> float | None:
     """Return the mean of ratios, leaving out what was not measured; None of none.
 
@@ -74,6 +85,11 @@ def refreshes(case: Case, variant: str) -> Sequence[Refreshed]:
 def median_seconds(case: Case, variant: str) -> float | None:
     """Return the median of the counted refreshes of a variant."""
     return median(refreshed.seconds for refreshed in refreshes(case, variant))
+
+
+def spent_seconds(case: Case) -> list[float]:
+    """Return the seconds of each differential refresh after the warm-up, those that found nothing new included."""
+    return [cycle.refreshes[DIFFERENTIAL].seconds for cycle in case.cycles if not cycle.warm_up]
 
 
 def mean_steps(case: Case, variant: str = DIFFERENTIAL) -> Mapping[str, float]:

@@ -18,8 +18,11 @@ from bench.summary import (
     mean_steps,
     median,
     median_seconds,
+    quantile,
+    ratio,
     refreshes,
     slowdowns,
+    spent_seconds,
     worst,
 )
 
@@ -142,6 +145,30 @@ def growth_table(part: Part) -> Table:
     rows = [(case.name, f"{float(run.facts['scale']):g}", *_twins(case)) for run in part.runs for case in run.cases]
     headings = ("query", "scale", "full", "differential", "ratio", "mode")
     return Table("Growth", headings, sorted(rows, key=lambda row: row[0]))
+
+
+def graph_table(part: Part) -> Table:
+    """One row per graph."""
+    rows = []
+    for run in part.runs:
+        for case in run.cases:
+            spent = spent_seconds(case)
+            full = [cycle.refreshes[FULL].seconds for cycle in case.cycles if FULL in cycle.refreshes]
+            whole = median(full)
+            shown = seconds(median(spent)), seconds(max(spent)), seconds(whole), times(ratio(whole, median(spent)))
+            rows.append((case.name, str(len(case.create) or run.facts["tables"]), *shown))
+    return Table("Graphs", ("graph", "tables", "median", "slowest", "in full", "ratio"), rows)
+
+
+def freshness_table(part: Part) -> Table:
+    """One row per stream table."""
+    rows = []
+    for run in part.runs:
+        for case in run.cases:
+            spent = spent_seconds(case)
+            quantiles = (seconds(quantile(spent, share)) for share in (0.5, 0.95, 1.0))
+            rows.append((case.name, f"{len(case.cycles):,}", *quantiles))
+    return Table("Freshness", ("stream table", "commits", "p50", "p95", "slowest"), rows)
 
 
 def ablation_table(part: Part) -> Table:

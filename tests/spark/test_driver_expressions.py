@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from trickle.algebra.expr import Opaque
 from trickle.catalyst.driver_forms import driver_form
 from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.opaque import opaque
 from trickle.compute.driver.expressions import Expressions, NotHereError
+from trickle.compute.inputs import Inputs
+from trickle.compute.leaves import Leaves
+from trickle.model.options import Options
 
 ROWS = """
     SELECT * FROM VALUES
@@ -86,10 +92,16 @@ SIMPLE = (
     "year(d)",
     "substring(s, 1, 2)",
     "substring(s, 3, 4)",
+    "i + 1",
+    "n - i",
+    "n * n > 3",
+    "-n",
+    "i % 2",
+    "(n - 6) % 3",
+    "CAST(i AS BIGINT) * 9",
+    "try_add(i, 2)",
 )
 SPARKS_OWN = (
-    "i + 1",
-    "n * n > 3",
     "upper(s) = 'X'",
     "CAST(x AS DOUBLE)",
     "n / 2",
@@ -123,8 +135,6 @@ def test_driver_and_spark_agree(rows, text):
     assert simple is not None, f"{text} has no simple form"
     plan = rows._jdf.queryExecution().analyzed()
     names = [str(a.exprId().id()) for a in items(plan.output())]
-    import polars as pl
-
     frame = pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
     expected = rows.selectExpr(f"{text} AS result").toArrow().column(0)
 
@@ -141,9 +151,84 @@ def test_what_only_spark_can_tell_is_left_to_it(rows, text):
     assert driver_form(jvm, expr) is None
 
 
-def test_division_by_zero_is_left_to_spark(rows):
-    import polars as pl
+EVALUATED = (
+    *SPARKS_OWN,
+    "upper(s)",
+    "concat_ws('-', s, CAST(i AS STRING), CAST(d AS STRING))",
+    "CAST(x AS DOUBLE) / 3",
+    "CAST(n AS FLOAT)",
+    "CAST(d AS TIMESTAMP) + INTERVAL 3 HOURS",
+    "CAST(d AS TIMESTAMP_NTZ)",
+    "CAST(s AS BINARY)",
+    "sqrt(i - 10D)",
+    "date_add(d, 3)",
+    "x / 7",
+    "pmod(n, 3)",
+    "n BETWEEN i AND 9 OR s RLIKE '^g.*t$'",
+    "coalesce(s, 'none')",
+    "hash(i, s)",
+)
+LEFT_TO_A_JOB = (
+    "array(i)",
+    "s COLLATE UTF8_LCASE",
+    "CAST(s AS INT)",
+    "1 / i / (i - 1)",
+    "n * 9223372036854775807L",
+    "i IN (SELECT max(i) FROM rows)",
+)
 
+
+def leaves(jvm: Jvm, **options: int) -> Leaves:
+    return Leaves(jvm, Inputs({}, {}, {}), Options(**options))
+
+
+def driver_frame(rows) -> pl.DataFrame:
+    names = [str(a.exprId().id()) for a in items(rows._jdf.queryExecution().analyzed().output())]
+    return pl.DataFrame(pl.from_arrow(rows.toArrow().rename_columns(names)))
+
+
+@pytest.mark.parametrize("text", [t for t in EVALUATED if "COLLATE" not in t and "AS INT)" not in t])
+def test_catalyst_evaluates_rows_of_the_driver_as_spark_does(rows, text):
+    jvm, expr = lifted(rows, text)
+    expected = rows.selectExpr(f"{text} AS result").toArrow().column(0)
+
+    (found,) = leaves(jvm).evaluate([opaque(expr)], driver_frame(rows))
+
+    assert repr(found.to_arrow().to_pylist()) == repr(expected.to_pylist())
+
+
+@pytest.mark.parametrize("text", LEFT_TO_A_JOB)
+def test_what_catalyst_cannot_evaluate_is_left_to_a_job(rows, text):
+    plan = rows.selectExpr(f"{text} AS result", "*")._jdf.queryExecution().analyzed()
+    (named,) = (e for e in items(plan.projectList()) if e.name() == "result")
+
+    assert leaves(Jvm(rows.sparkSession)).evaluate([opaque(named.child())], driver_frame(rows)) is None
+
+
+def test_python_function_is_left_to_a_job(rows):
+    double = F.udf(lambda n: n, "bigint")
+    plan = rows.select(double("n").alias("result"), "*")._jdf.queryExecution().analyzed()
+    (named,) = (e for e in items(plan.projectList()) if e.name() == "result")
+
+    assert leaves(Jvm(rows.sparkSession)).evaluate([opaque(named.child())], driver_frame(rows)) is None
+
+
+def test_many_rows_are_left_to_a_job(rows):
+    jvm, expr = lifted(rows, "upper(s)")
+
+    assert leaves(jvm, driver_evaluated=4).evaluate([opaque(expr)], driver_frame(rows)) is None
+
+
+@pytest.mark.parametrize("text", ["n + 9223372036854775807L", "n * 9223372036854775807L", "i % (i - 1)"])
+def test_whole_numbers_that_do_not_fit_are_left_to_spark(rows, text):
+    jvm, expr = lifted(rows, text)
+    expressions = Expressions(lambda e: driver_form(jvm, e.handle))
+
+    with pytest.raises((NotHereError, pa.ArrowInvalid)):
+        expressions.value(opaque(expr), driver_frame(rows))
+
+
+def test_division_by_zero_is_left_to_spark(rows):
     jvm, expr = lifted(rows, "x / y")
     simple = driver_form(jvm, expr)
     assert simple is not None
@@ -155,8 +240,6 @@ def test_division_by_zero_is_left_to_spark(rows):
 
 
 def test_sum_that_does_not_fit_is_left_to_spark(rows):
-    import polars as pl
-
     from trickle.algebra.expr import Call, Cast, Col, Column
 
     def squared(number: int) -> pl.Series:

@@ -57,8 +57,8 @@ class Place:
     def is_there(self, _: str) -> bool:
         return self.where is not None
 
-    def definitions(self) -> list[tuple[str, Any]]:
-        return [("shop.totals", Marks(self.text, is_copy=False)), ("shop.broken", OSError("no log"))]
+    def definitions(self) -> list[tuple[str, str, Any]]:
+        return [("shop.totals", "here", Marks(self.text, is_copy=False)), ("shop.broken", "", OSError("no log"))]
 
     def qualify(self, parts: tuple[str, ...]) -> str:
         return ".".join(parts)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit
 from trickle.algebra.types import decimal_digits
 from trickle.catalyst.jvm import items
+from trickle.catalyst.opaque import opaque
 from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trickle.catalyst.jvm import Jvm
 
@@ -113,10 +114,12 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         if expr.failOnError():
             divisor = Call("nonzero", (divisor,))
         return Cast(Call("/", (dividend, divisor)), Column(0, "", _type(expr)))
+    if name in ("UnaryMinus", "Remainder", *_ARITHMETIC) and facts_of(_type(expr)).is_whole:
+        # A result that does not fit is found out when it is computed, and left to Spark.
+        operator = _ARITHMETIC.get(name) or _WHOLE[name]
+        return Call(operator, tuple(_number(jvm, child) for child in items(expr.children())))
     if name in _ARITHMETIC:
         left, right = items(expr.children())
-        if not _type(expr).startswith("decimal("):
-            raise _NotSimpleError
         made = Call(_ARITHMETIC[name], (_number(jvm, left), _number(jvm, right)))
         exact, given = _ARITHMETIC_DIGITS[name](_digits(left), _digits(right)), _digits(expr)
         if given == exact:
@@ -126,7 +129,9 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         return Cast(made, Column(0, "", _type(expr)))
     if name == "Cast":
         # A value that does not fit is found out when it is cast, and left to Spark.
-        if decimal_digits(_type(expr)) is None or not _digits(expr.child()):
+        child, type_ = _type(expr.child()), _type(expr)
+        is_whole = facts_of(child).is_whole and facts_of(type_).is_whole
+        if not is_whole and (decimal_digits(type_) is None or not _digits(expr.child())):
             raise _NotSimpleError
         return Cast(_number(jvm, expr.child()), Column(0, "", _type(expr)))
     if name in ("If", "CaseWhen"):
@@ -144,7 +149,7 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
 def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     """Return an aggregate function: counts, exact sums and averages, minima and maxima."""
     function, filter_ = expr.aggregateFunction(), expr.filter()
-    where = _condition(jvm, filter_.get()) if filter_.isDefined() else None
+    where = _part(jvm, filter_.get(), _condition) if filter_.isDefined() else None
     children, distinct = list(items(function.children())), bool(expr.isDistinct())
     name, type_ = jvm.name(function), Column(0, "", _type(function))
     if len(children) != 1 or (distinct and name != "Count"):
@@ -152,8 +157,8 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     if name == "Count":
         # Of a constant only its being there counts.
         is_constant = jvm.name(children[0]) == "Literal" and children[0].value() is not None
-        return Call("count", (Lit(1) if is_constant else _number(jvm, children[0]),), distinct, where)
-    value = _number(jvm, children[0])
+        return Call("count", (Lit(1) if is_constant else _part(jvm, children[0], _number),), distinct, where)
+    value = _part(jvm, children[0], _number)
     if name in ("Min", "Max"):
         return Call(name.lower(), (value,), where=where)
     if name == "Sum" and str(function.evalContext().evalMode().toString()) != "TRY":
@@ -164,6 +169,14 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
         total, count = Call("sum", (value,), where=where), Call("count", (value,), where=where)
         return Cast(Call("/", (total, Cast(count, Column(0, "", "decimal(20,0)")))), type_)
     raise _NotSimpleError
+
+
+def _part(jvm: Jvm, expr: Any, form: Callable[[Jvm, Any], Expr]) -> Expr:
+    """Return what an aggregate function is computed of; if it has no form here, as Spark's own expression."""
+    try:
+        return form(jvm, expr)
+    except _NotSimpleError:
+        return opaque(expr)
 
 
 def _order(jvm: Jvm, expr: Any) -> Expr:
@@ -210,6 +223,7 @@ def _digits_of_product(left: tuple[int, int], right: tuple[int, int]) -> tuple[i
 
 
 _ARITHMETIC: Final[Mapping[str, str]] = {"Add": "+", "Subtract": "-", "Multiply": "*"}
+_WHOLE: Final[Mapping[str, str]] = {"UnaryMinus": "negative", "Remainder": "%"}
 _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
     "Add": _digits_of_sum,
     "Subtract": _digits_of_sum,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.algebra.expr import Expr
+    from trickle.catalyst.row_projection import RowProjection
 
 _ONE_TASK = {
     "spark.sql.leafNodeDefaultParallelism": "1",
@@ -42,6 +43,7 @@ class Jvm:
         self._objects: dict[str, Any] = {}
         self._longs: Cache[int, Any] = Cache("constants", options.constants_kept)
         self.driver_forms: Cache[int, Expr | None] = Cache("expressions", options.expressions_kept)
+        self.row_projections: Cache[tuple[int, ...], RowProjection] = Cache("projections", options.expressions_kept)
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")

@@ -6,11 +6,10 @@ obstacles at once.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.algebra.expr import Call, Col, Column, Expr, Lit, Opaque, Output, new_column
+from trickle.algebra.expr import Call, Col, Column, Expr, Lit, Output, new_column
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
@@ -30,14 +29,13 @@ from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
 from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
 from trickle.catalyst.lift_recursion import lift_loop, lift_loop_ref
+from trickle.catalyst.opaque import opaque
 from trickle.model.reason import Reason
 
 if TYPE_CHECKING:
     from trickle.tables.contract import SourceTable
 
 ResolveLeaf = Callable[[Any], "SourceTable | None"]
-
-_keys = itertools.count(1)
 
 
 class Lift:
@@ -116,8 +114,7 @@ class Lift:
         """Lift an expression: a plain column as such, anything else as an opaque handle."""
         if self.jvm.name(expr) == "AttributeReference":
             return Col(self.column(expr))
-        refs = frozenset(int(a.exprId().id()) for a in items(expr.references().toSeq()))
-        return Opaque(next(_keys), refs, expr.toString(), expr)
+        return opaque(expr)
 
     def exprs(self, seq: Any) -> tuple[Expr, ...]:
         """Lift a sequence of expressions."""

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow as pa
 
 from trickle.algebra.plan import Iterate, LoopRef, Plan, Scan, Shared
 from trickle.catalyst.driver_forms import driver_form
+from trickle.catalyst.row_projection import row_projection
 from trickle.compute.driver.plans import arrow_values, as_arrow
 from trickle.compute.key_propagation import Keys
 from trickle.compute.rows import Rows
+from trickle.tables.arrow.local import relation_rows
+from trickle.tables.arrow.spark import arrow_frame
+from trickle.tables.arrow.types import arrow_type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from trickle.algebra.expr import Column, Expr, Opaque
@@ -78,6 +82,25 @@ class Leaves:
     def driver_form(self, expr: Opaque) -> Expr | None:
         """Return a user's expression in the engine's own, None if only Spark knows what it means."""
         return self.jvm.driver_forms.get(expr.key, lambda: driver_form(self.jvm, expr.handle))
+
+    def evaluate(self, exprs: Sequence[Opaque], rows: pl.DataFrame) -> list[pl.Series] | None:
+        """Let Catalyst evaluate expressions over rows of the driver; None if they are many, or if only a job can tell."""
+        if rows.height > self.options.driver_evaluated:
+            return None
+        keys = tuple(e.key for e in exprs)
+        projection = self.jvm.row_projections.get(keys, lambda: row_projection(self.jvm, exprs))
+        columns = [arrow_values(rows.get_column(str(id_))) for id_ in projection.ids]
+        # Rows without columns could not be counted on the way.
+        if not columns or None in map(arrow_type, projection.results):
+            return None
+        if any(arrow_type(name) != c.type for name, c in zip(projection.types, columns, strict=True)):
+            return None
+        table = pa.table(columns, names=[f"c{place}" for place in range(len(columns))])
+        relation = arrow_frame(self.jvm.spark, table)._jdf.queryExecution().analyzed()
+        found = projection.evaluate(self.jvm, relation) if self.jvm.name(relation) == "LocalRelation" else None
+        if found is None:
+            return None
+        return [pl.Series(pl.from_arrow(values)) for values in relation_rows(self.jvm.spark, found).columns]
 
     def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
         """Take the rows of a plan as the driver computed them; return the leaf that stands for them."""

@@ -286,11 +286,11 @@ class Engine:
         """Give all stream tables of the catalog, with who reads whom."""
         opened: list[OpenTable] = []
         broken: dict[str, TrickleError] = {}
-        for name, _ in self.tables.list_all():
-            try:
-                opened.append(self.tables.get(name))
-            except Exception as error:
-                broken[name] = describe_failure(error, f"opening of '{name}'")
+        for name, found in self.tables.get_all():
+            if isinstance(found, Exception):
+                broken[name] = describe_failure(found, f"opening of '{name}'")
+            else:
+                opened.append(found)
         return build_members(opened, broken)
 
     def known(self, members: Members, name: str) -> str:

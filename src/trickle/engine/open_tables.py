@@ -97,12 +97,26 @@ class OpenTables:
     def get(self, name: str) -> OpenTable:
         """Return a stream table, compiled again if its definition, its columns or its views are not what they were."""
         with self.lock(name, "compile"):  # others may ask about it while it is refreshed
-            found, known = self.find(name), self._open.get(name)
-            if known is not None and self._is_current(known, found):
-                return known
-            opened = self._compile(found)
-            self._open[name] = opened
-            return opened
+            return self._open_found(self.find(name))
+
+    def get_all(self) -> Iterator[tuple[str, OpenTable | Exception]]:
+        """Return every stream table of the catalog; for one that cannot be opened, why."""
+        for found in self._find_all():
+            opened: OpenTable | Exception
+            try:
+                with self.lock(found.name, "compile"):
+                    opened = self._open_found(found)
+            except Exception as error:
+                opened = error
+            yield found.name, opened
+
+    def _open_found(self, found: FoundTable) -> OpenTable:
+        known = self._open.get(found.name)
+        if known is not None and self._is_current(known, found):
+            return known
+        opened = self._compile(found)
+        self._open[found.name] = opened
+        return opened
 
     def keep(self, table: OpenTable, *, instead_of: OpenTable | None = None) -> None:
         """Keep a stream table; instead of another only if that one is still kept."""
@@ -145,15 +159,24 @@ class OpenTables:
 
     def list_all(self) -> Iterator[tuple[str, Definition]]:
         """Return the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
+        for found in self._find_all():
+            yield found.name, found.definition
+
+    def _find_all(self) -> Iterator[FoundTable]:
         sync(self._catalog.spark)
-        for name, marks in self._catalog.definitions():
+        for name, location, marks in self._catalog.definitions():
             if isinstance(marks, Exception):
                 _LOG.warning("'%s' is not listed: %s", name, marks)
-            elif not marks.is_copy:
-                try:
-                    yield name, read_definition(name, marks.definition)
-                except StateError as error:
-                    _LOG.warning("'%s' is not listed: %s", name, error)
+                continue
+            found = FoundTable(name, location, marks.definition, marks.is_copy)
+            if found.is_copy:
+                continue
+            try:
+                found.definition  # noqa: B018 (one that cannot be read is left out)
+            except StateError as error:
+                _LOG.warning("'%s' is not listed: %s", name, error)
+                continue
+            yield found
 
     def _compile(self, found: FoundTable) -> OpenTable:
         analysed = self._compiler.read(found.name, found.text)

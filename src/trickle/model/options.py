@@ -135,6 +135,9 @@ class Options:
     # -- computing in the driver
     driver_pairs: int = _limit(20_000_000, "rows", "Spark computes joins that produce more pairs.")
     driver_quotients: int = _limit(100_000, "rows", "Spark computes the quotients of long decimals if there are more.")
+    driver_evaluated: int = _limit(
+        20_000, "rows", "A Spark job evaluates functions that only Spark knows if there are more rows."
+    )
     spark_share: int = _limit(
         0, "operators", "Spark computes every n-th operator that the driver could compute; 0 means none. For tests."
     )

@@ -95,7 +95,7 @@ class CatalogPlaces:
 
     def tables(self) -> Iterator[tuple[str, str]]:
         """Return name and location of each table that may be a stream table."""
-        for name, _ in self.catalog.definitions():
+        for name, _, _ in self.catalog.definitions():
             location = self.location(name)
             if location is not None:
                 yield name, location

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
+
 from trickle.errors import DefinitionError, SourceError
 from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
 from trickle.model.options import DEFAULT, Options
@@ -68,11 +70,14 @@ class Catalog:
         if len(parts) == 2:
             identifier, some = self._classes
             wanted = identifier(parts[1], some(parts[0]))
-            catalog = session.sessionState().catalog()
-            if not catalog.databaseExists(parts[0]) or not catalog.tableExists(wanted):
-                return None
+            try:
+                table = session.sessionState().catalog().getTableMetadata(wanted)
+            except AnalysisException as error:
+                if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
+                    return None
+                raise
             # As text, Some(…) or None: one call into the JVM instead of three.
-            place = str(catalog.getTableMetadata(wanted).storage().locationUri().toString())
+            place = str(table.storage().locationUri().toString())
             return None if place == "None" else place.removeprefix("Some(").removesuffix(")")  # a view has none
         if not self.is_there(name):
             return None
@@ -89,26 +94,36 @@ class Catalog:
         """Say what makes the table at a place a stream table; None if it is an ordinary one."""
         return self.results.marks(location)
 
-    def definitions(self) -> Iterator[tuple[str, Marks | Exception]]:
-        """Return name and marks of every table that has a definition, in all schemas of the current catalog.
+    def definitions(self) -> Iterator[tuple[str, str, Marks | Exception]]:
+        """Return name, place and marks of every table that has a definition, in all schemas of the current catalog.
 
         If the log of a table cannot be read, the error is returned: it may be a stream table.
         """
+        for schema, table in self._tables():
+            name, location = f"{schema}.{table}", None
+            try:
+                name = self.qualify((schema, table))
+                location = self.location(name)
+                marks = None if location is None else self.marks(location)
+            except Exception as error:
+                yield name, location or "", error
+                continue
+            if location is not None and marks is not None:
+                yield name, location, marks
+
+    def _tables(self) -> Iterator[tuple[str, str]]:
+        """Return schema and name of every table. The catalog's own listing opens each, and fails with the first it cannot."""
+        if self.spark.catalog.currentCatalog() == SESSION_CATALOG:
+            external: Any = self.spark._jsparkSession.sharedState().externalCatalog()
+            # As text: one call into the JVM for all names.
+            for schema in sorted(filter(None, external.listDatabases().mkString("\n").split("\n"))):
+                for table in filter(None, external.listTables(schema).mkString("\n").split("\n")):
+                    yield schema, table
+            return
         for database in self.spark.catalog.listDatabases():
-            # The catalog's own listing opens every table, and fails with the first that it cannot open.
-            for table in self.spark.sql(f"SHOW TABLES IN {quote(database.name)}").collect():
-                if table["isTemporary"]:
-                    continue
-                name = f"{database.name}.{table['tableName']}"
-                try:
-                    name = self.qualify((database.name, table["tableName"]))
-                    location = self.location(name)
-                    marks = None if location is None else self.marks(location)
-                except Exception as error:
-                    yield name, error
-                    continue
-                if marks is not None:
-                    yield name, marks
+            for row in self.spark.sql(f"SHOW TABLES IN {quote(database.name)}").collect():
+                if not row["isTemporary"]:
+                    yield database.name, row["tableName"]
 
     def drop(self, name: str) -> None:
         """Drop a table with its data."""

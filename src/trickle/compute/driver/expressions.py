@@ -1,7 +1,7 @@
 """Expressions over rows in the driver: conditions by polars, numbers by Arrow, whose decimals grow as Spark's do.
 
-What would not give the very value that Spark gives raises ``NotHereError``: whole numbers are compared and summed but not
-multiplied (Spark fails on overflow), floating point is not touched at all.
+What would not give the very value that Spark gives raises ``NotHereError``: whole numbers that overflow, for one. What has
+no form here (most functions, floating point) is evaluated by Catalyst's interpreter, all expressions over some rows at once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _EXACT: Final = Context(prec=_MAX_DIGITS + 1)
 
 DriverForm = Callable[[Opaque], "Expr | None"]
 """Returns a user's expression in the engine's own, where it has such a form."""
+Evaluate = Callable[[Sequence[Opaque], pl.DataFrame], "list[pl.Series] | None"]
+"""Returns the values of expressions of Spark's own for each row, None if only a job can tell."""
 
 
 class NotHereError(Exception):
@@ -50,10 +52,31 @@ def run(rows: pl.LazyFrame) -> pl.DataFrame:
 class Expressions:
     """Evaluates expressions over rows in the driver."""
 
-    def __init__(self, driver_form: DriverForm, options: Options = DEFAULT) -> None:
-        """Start with a way to read users' expressions."""
+    def __init__(
+        self, driver_form: DriverForm, options: Options = DEFAULT, evaluate: Evaluate = lambda *_: None
+    ) -> None:
+        """Start with a way to read users' expressions, and one to evaluate those that have no form here."""
         self._driver_form = driver_form
         self.options = options
+        self._evaluate = evaluate
+        # By the rows' identity; the rows are kept with the values, so that no later ones get their id.
+        self._values: dict[tuple[int, int], tuple[pl.DataFrame, pl.Series]] = {}
+
+    def evaluate(self, exprs: Sequence[Expr], rows: pl.DataFrame) -> None:
+        """Evaluate at once those of some expressions that have no form here."""
+        wanted = [e for e in exprs if isinstance(e, Opaque) and self._driver_form(e) is None]
+        missing = list({e.key: e for e in wanted if (id(rows), e.key) not in self._values}.values())
+        if not missing:
+            return
+        found = self._evaluate(missing, rows)
+        if found is None:
+            raise NotHereError
+        for expr, values in zip(missing, found, strict=True):
+            self._values[id(rows), expr.key] = rows, values
+
+    def _evaluated(self, expr: Opaque, rows: pl.DataFrame) -> pl.Series:
+        self.evaluate([expr], rows)
+        return self._values[id(rows), expr.key][1]
 
     def truth(self, expr: Expr, rows: pl.DataFrame) -> Any:
         """Return a condition's value for each row as an Arrow array: true, false or unknown."""
@@ -62,7 +85,8 @@ class Expressions:
             return rows.with_columns(whole.alias("is_true")).get_column("is_true").to_arrow()
         match expr:
             case Opaque():
-                return self.truth(self.look_into(expr), rows)
+                form = self._driver_form(expr)
+                return self._evaluated(expr, rows).to_arrow() if form is None else self.truth(form, rows)
             case Col():
                 return self.number(expr, rows)
             case Lit(bool() | None as value):
@@ -85,7 +109,8 @@ class Expressions:
             case Lit(int() as value, None) if not isinstance(value, bool):
                 return pl.lit(value, pl.Int64)
             case Opaque():
-                return self.column(self.look_into(expr))
+                form = self._driver_form(expr)
+                return None if form is None else self.column(form)
             case Call() if _is_condition(expr):
                 return self.condition(expr)
         return None
@@ -94,7 +119,8 @@ class Expressions:
         """Translate a condition to polars, which evaluates it in one go; None if it is not made of tests of columns alone."""
         match expr:
             case Opaque():
-                return self.condition(self.look_into(expr))
+                form = self._driver_form(expr)
+                return None if form is None else self.condition(form)
             case Call(name, args, distinct=False, where=None) if name in _LOGIC:
                 parts = [self.condition(a) for a in args]
                 return None if any(p is None for p in parts) else _TOGETHER[name](*parts)
@@ -139,7 +165,8 @@ class Expressions:
         if isinstance(expr, Col):
             return rows.get_column(column_name(expr.column))
         if isinstance(expr, Opaque):
-            return self.value(self.look_into(expr), rows, like)
+            form = self._driver_form(expr)
+            return self._evaluated(expr, rows) if form is None else self.value(form, rows, like)
         if _is_condition(expr):
             return pl.Series(pl.from_arrow(self.truth(expr, rows)))
         found = self.number(expr, rows)
@@ -153,7 +180,7 @@ class Expressions:
         """Return the value of an expression as an Arrow array, or as a scalar that is the same for all rows."""
         match expr:
             case Col(column):
-                return rows.get_column(column_name(column)).to_arrow(compat_level=pl.CompatLevel.oldest())
+                return _as_arrow(rows.get_column(column_name(column)))
             case Lit(value, like):
                 return pa.scalar(value, _type(like.type) if like is not None else _LITERALS.get(type(value)))
             case Cast(Call("/", (dividend, divisor)), like):
@@ -170,17 +197,15 @@ class Expressions:
             case Cast(inner, like):
                 return _cast(self.number(inner, rows), _type(like.type))
             case Opaque():
-                return self.number(self.look_into(expr), rows)
+                form = self._driver_form(expr)
+                return _as_arrow(self._evaluated(expr, rows)) if form is None else self.number(form, rows)
             case Call("if", (condition, then, otherwise)):
                 return _choose(self.mask(condition, rows), self.number(then, rows), self.number(otherwise, rows))
             case Call("coalesce", (first, Cast() as default)):
                 other = self.number(default, rows)
                 return pc.coalesce(_cast(self.number(first, rows), other.type), other)
-            case Call(name, args, distinct=False, where=None) if name in _ARITHMETIC:
-                numbers = [self.number(a, rows) for a in args]
-                if not all(pa.types.is_decimal(n.type) for n in numbers) and name != "negative":
-                    raise NotHereError
-                return _ARITHMETIC[name](*numbers)
+            case Call(name, args, distinct=False, where=None) if name in _WHOLE_ARITHMETIC:
+                return _computed(name, [self.number(a, rows) for a in args])
             case Call("try_add", (left, right)):
                 return _added(self.number(left, rows), self.number(right, rows))
             case Call("least" | "greatest" as name, (left, right)):
@@ -191,7 +216,7 @@ class Expressions:
                 return pc.year(self.number(date, rows)).cast(pa.int32())
             case Call("substring", (text, Lit(int() as start), Lit(int() as length))):
                 found = pl.Series(pl.from_arrow(self.number(text, rows)))
-                return found.str.slice(start - 1, length).to_arrow(compat_level=pl.CompatLevel.oldest())
+                return _as_arrow(found.str.slice(start - 1, length))
         raise NotHereError
 
     def mask(self, condition: Expr, rows: pl.DataFrame) -> Any:
@@ -239,8 +264,36 @@ _ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
     "+": pc.add,
     "-": pc.subtract,
     "*": lambda a, b: pc.multiply(*_fitting(a, b)),
-    "negative": lambda a: pc.negate(a) if pa.types.is_decimal(a.type) else pc.negate_checked(a),
+    "negative": pc.negate,
 }
+_WHOLE_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
+    "+": pc.add_checked,
+    "-": pc.subtract_checked,
+    "*": pc.multiply_checked,
+    "negative": pc.negate_checked,
+    "%": lambda a, b: _remainders(a, b),
+}
+
+
+def _computed(name: str, numbers: list[Any]) -> Any:
+    """Compute with decimals, or with whole numbers of one type; an overflow is an error."""
+    if all(pa.types.is_decimal(n.type) for n in numbers) and name in _ARITHMETIC:
+        return _ARITHMETIC[name](*numbers)
+    if all(pa.types.is_integer(n.type) and n.type == numbers[0].type for n in numbers):
+        return _WHOLE_ARITHMETIC[name](*numbers)
+    raise NotHereError
+
+
+def _remainders(dividends: Any, divisors: Any) -> Any:
+    """Return remainders with the sign of the dividend; what Spark does about a zero is left to it."""
+    if not isinstance(divisors, pa.Scalar) or not divisors.is_valid or divisors.as_py() in (0, -1):
+        raise NotHereError
+    quotients = pc.divide_checked(dividends, divisors)
+    return pc.subtract_checked(dividends, pc.multiply_checked(quotients, divisors))
+
+
+def _as_arrow(values: pl.Series) -> Any:
+    return values.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
 _EXTREMES: Final[Mapping[str, Callable[..., Any]]] = {"least": pc.min_element_wise, "greatest": pc.max_element_wise}

@@ -60,6 +60,10 @@ class Leaves(Protocol):
         """Return a user's expression in the engine's own, None if it has no such form."""
         ...
 
+    def evaluate(self, exprs: Sequence[Opaque], rows: pl.DataFrame) -> list[pl.Series] | None:
+        """Return the values of expressions that have no form here; None if only a job can tell."""
+        ...
+
     def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
         """Return the leaf that stands for a plan whose rows are computed, under the columns' ids as names."""
         ...
@@ -71,7 +75,7 @@ class DriverExecution:
     def __init__(self, leaves: Leaves, options: Options = DEFAULT) -> None:
         """Start; by one of the options some operators are left to Spark."""
         self._leaves = leaves
-        self._expressions = Expressions(leaves.driver_form, options)
+        self._expressions = Expressions(leaves.driver_form, options, leaves.evaluate)
         self._spark_share = options.spark_share
         self._asked = 0
         self._frames: dict[int, pl.DataFrame | None] = {}
@@ -181,6 +185,7 @@ class DriverExecution:
         if len(known) == len(names) and any(isinstance(o.expr, Col) for o in plan.outputs):
             return self._planned(plan.child).select(known)
         rows = self._rows(plan.child)
+        self._expressions.evaluate([o.expr for o in plan.outputs], rows)
         values = (self._expressions.value(o.expr, rows, o.column.type) for o in plan.outputs)
         return pl.DataFrame([value.alias(name) for value, name in zip(values, names, strict=True)]).lazy()
 

@@ -106,7 +106,12 @@ def local_rows(frame: DataFrame, most: int) -> pa.Table | None:
     plan = frame._jdf.queryExecution().optimizedPlan()
     if str(plan.getClass().getSimpleName()) != "LocalRelation" or plan.data().size() > most:
         return None
-    converter, new_file, new_stream, python = _arrow_classes(frame.sparkSession)
+    return relation_rows(frame.sparkSession, plan)
+
+
+def relation_rows(spark: SparkSession, plan: Any) -> pa.Table:
+    """Return the rows of a ``LocalRelation``."""
+    converter, new_file, new_stream, python = _arrow_classes(spark)
     schema = plan.schema()
     batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
     if not batches.hasNext():

@@ -7,10 +7,12 @@ Why    Spark 4.1 drops all rows after an empty chunk that is not the first, does
 
 from __future__ import annotations
 
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.classic import dataframe as classic
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+_ONE_BATCH: Final = 10_000
+"""Rows that pass as one batch."""
 _TEXTS: Final[tuple[Callable[[Any], bool], ...]] = (pa.types.is_large_string, pa.types.is_string_view)
 _BINARIES: Final[tuple[Callable[[Any], bool], ...]] = (
     pa.types.is_large_binary,
@@ -44,13 +48,28 @@ def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
     table = in_plain_layout(table)
     # A timestamp without a zone is one in Spark too, whatever the session takes the word TIMESTAMP for.
     wanted = from_arrow_schema(table.schema, prefer_timestamp_ntz=True) if schema is None else schema
-    frame = spark.createDataFrame(table, schema=wanted)
+    as_stored = to_arrow_schema(wanted).types == table.schema.types
+    is_small = 0 < table.num_rows <= _ONE_BATCH and not spark.sparkContext._encryption_enabled
+    frame = _pass(spark, table, wanted) if as_stored and is_small else spark.createDataFrame(table, schema=wanted)
     plan: Any = frame._jdf.queryExecution().analyzed()
     # A big table becomes an RDD of one partition for each batch, so that none of them can end another.
     if str(plan.getClass().getSimpleName()) == "LocalRelation" and plan.data().size() != table.num_rows:
         message = f"Spark was handed {table.num_rows} rows and has {plan.data().size()}"
         raise AssertionError(message)
     return frame
+
+
+def _pass(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    """Pass few rows as one batch, in a third of the time that ``createDataFrame`` takes to look at them."""
+    jvm: Any = spark._jvm
+    session: Any = spark._jsparkSession
+    python = jvm.PythonSQLUtils
+    with NamedTemporaryFile(prefix="trickle-") as file:
+        with pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+        file.flush()
+        batches = python.readArrowStreamFromFile(file.name)
+    return classic.DataFrame(python.toDataFrame(batches, schema.json(), session), spark)
 
 
 def in_plain_layout(table: pa.Table) -> pa.Table:
