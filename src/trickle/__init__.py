@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TrickleError,
         UnknownTableError,
     )
+    from trickle.handle import StreamTable
     from trickle.model.lineage import Lineage
     from trickle.model.observed import PastRefresh, TableStatus
     from trickle.model.options import Options
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from trickle.model.spec import ApplyPlan, ApplyStep, Spec
     from trickle.model.table_options import TableOptions
     from trickle.session import local_session
-    from trickle.stream_table import StreamTable
 
 __all__ = [
     "ApplyPlan",
@@ -73,7 +73,7 @@ __all__ = [
 # Spark takes a second to import: what needs it is imported when it is first asked for.
 _HOMES = {
     "trickle.api": ("Trickle",),
-    "trickle.stream_table": ("StreamTable",),
+    "trickle.handle": ("StreamTable",),
     "trickle.errors": (
         "CancelledError",
         "ConflictError",

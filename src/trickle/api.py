@@ -24,6 +24,7 @@ from trickle.engine.engine import Engine
 from trickle.engine.recover import resume, suspend
 from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
+from trickle.handle import StreamTable
 from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.options import DEFAULT, Options, with_disabled
 from trickle.model.schedule import write_schedule
@@ -36,7 +37,6 @@ from trickle.schedule.lease import open_lease
 from trickle.schedule.loop import Loop
 from trickle.schedule.running import Running, stopped_by_signals
 from trickle.session import check_session
-from trickle.stream_table import StreamTable
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
