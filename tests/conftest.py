@@ -24,7 +24,8 @@ MARKED_FOLDERS = {"spark", "slow"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for folder in MARKED_FOLDERS & set(Path(item.path).relative_to(Path(__file__).parent).parts[:-1]):
+        folders = Path(item.path).parent.parts[len(Path(__file__).parent.parts) :]
+        for folder in MARKED_FOLDERS & set(folders):
             item.add_marker(folder)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
