@@ -7,7 +7,7 @@ python scripts/options_page.py --check   # fail if the page is not what the code
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 
 from pages import publish
@@ -20,6 +20,9 @@ HEAD = """# Options
 size; change them only if you have measured that another value is better. A limit decides how a refresh computes a result, never
 what the result is. `Options` refuses a value that is out of range (`BAD_OPTION`) and an optimisation that does not exist
 (`UNKNOWN_OPTION`).
+
+If the machine, or the container, has less than 8 GiB of memory, the limits marked with ° are lower in proportion by
+default: `Options().within(memory)`.
 
 `scripts/options_page.py` generates this page from the code.
 
@@ -44,7 +47,7 @@ def page() -> str:
     from trickle.testing.regimes import REGIMES
 
     rows = [
-        f"| `{o.name}` | {_shown(getattr(DEFAULT, o.name))} | {o.metadata['unit']} | {o.metadata['text']} |"
+        f"| `{o.name}` | {_shown(getattr(DEFAULT, o.name))} | {o.metadata['unit']} | {o.metadata['text']}{_mark(o)} |"
         for o in fields(Options)
     ]
     sets = []
@@ -53,6 +56,10 @@ def page() -> str:
         text = ", ".join(f"`{o}={_shown(getattr(options, o))}`" for o in changed)
         sets.append(f"| {name} | {text or 'the defaults'} |")
     return HEAD + "\n".join(rows) + "\n" + SECOND + "\n".join(sets) + "\n"
+
+
+def _mark(option: Field[object]) -> str:
+    return " °" if option.metadata.get("in_memory") else ""
 
 
 def _shown(value: object) -> str:

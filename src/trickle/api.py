@@ -26,7 +26,7 @@ from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
 from trickle.handle import StreamTable
 from trickle.model.cache import CacheSize, cache_sizes
-from trickle.model.options import DEFAULT, Options, with_disabled
+from trickle.model.options import DEFAULT, Options, memory_bytes, with_disabled
 from trickle.model.schedule import write_schedule
 from trickle.model.spec import read_specs, write_specs
 from trickle.model.table_options import read_table_options
@@ -61,7 +61,7 @@ class Trickle:
     Args:
         spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
         disable: Names of optimisations to switch off, besides those that ``options`` names; results are the same.
-        options: Limits and switches.
+        options: Limits and switches. By default those that suit the memory of the machine or the container.
         stored_plans: False refuses stream tables that are defined by a DataFrame. Their plan, and the Python functions in
             it, are stored with the table, and are run by whoever refreshes it.
         history: A Delta table, ``schema.table``, to which every refresh, failure and suspension is appended; made if it is
@@ -73,7 +73,7 @@ class Trickle:
         spark: SparkSession,
         *,
         disable: Collection[str] = (),
-        options: Options = DEFAULT,
+        options: Options | None = None,
         stored_plans: bool = True,
         history: str | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Trickle:
         """
         check_session(spark)
         check_switches(disable, stored_plans)
-        self.options = with_disabled(options, disable)
+        self.options = with_disabled(DEFAULT.within(memory_bytes()) if options is None else options, disable)
         self.disable = self.options.disable
         self.stored_plans = stored_plans and self.options.stored_plans
         self.spark = spark

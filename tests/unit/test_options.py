@@ -13,7 +13,7 @@ import pytest
 import trickle
 from trickle.compile.program import CHANGE_PASSES, PASSES
 from trickle.errors import DefinitionError
-from trickle.model.options import DEFAULT, OPTIMISATIONS, Options, limits, memory_bytes, with_disabled
+from trickle.model.options import DEFAULT, ENOUGH_MEMORY, OPTIMISATIONS, Options, limits, memory_bytes, with_disabled
 from trickle.testing.regimes import REGIMES, drawn, regime
 
 SOURCES = Path(trickle.__file__).parent
@@ -101,3 +101,16 @@ def test_the_page_of_options_says_what_the_code_says():
     script = Path(__file__).parents[2] / "scripts" / "options_page.py"
 
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0, f"run `python {script}`"
+
+
+def test_little_memory_lowers_what_the_driver_holds():
+    half = Options(commit_rows=10).within(ENOUGH_MEMORY // 2)
+
+    assert half.driver_change_rows == DEFAULT.driver_change_rows // 2
+    assert half.commit_rows == 5
+    assert half.cache_bytes == ENOUGH_MEMORY // 32
+    assert half.state_rows == DEFAULT.state_rows
+
+
+def test_enough_memory_changes_nothing():
+    assert DEFAULT.within(ENOUGH_MEMORY) is DEFAULT

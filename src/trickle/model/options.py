@@ -39,8 +39,13 @@ OPTIMISATIONS: Final = frozenset(
 """What ``disable`` may name. Without them a refresh takes longer and computes the same rows."""
 
 
-def _limit(default: int | None, unit: str, text: str, *, least: int = 0) -> Any:
-    return field(default=default, metadata={"unit": unit, "text": text, "least": least})
+ENOUGH_MEMORY: Final = 8 * GIB
+"""Memory of the machine for which the defaults are made; with less, limits marked ``in_memory`` are lower."""
+
+
+def _limit(default: int | None, unit: str, text: str, *, least: int = 0, in_memory: bool = False) -> Any:
+    """Describe a limit; ``in_memory``: so much may be in the driver's memory at once."""
+    return field(default=default, metadata={"unit": unit, "text": text, "least": least, "in_memory": in_memory})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +72,14 @@ class Options:
 
     # -- changes
     driver_change_rows: int = _limit(
-        3_000_000, "rows", "Spark, not the driver, reads and computes changes with more rows."
+        3_000_000, "rows", "Spark, not the driver, reads and computes changes with more rows.", in_memory=True
     )
-    driver_change_bytes: int = _limit(256 * MIB, "bytes", "Spark reads the files of a change if they are larger.")
-    driver_change_rows_read: int = _limit(20_000_000, "rows", "Spark reads a small change if its files have more rows.")
+    driver_change_bytes: int = _limit(
+        256 * MIB, "bytes", "Spark reads the files of a change if they are larger.", in_memory=True
+    )
+    driver_change_rows_read: int = _limit(
+        20_000_000, "rows", "Spark reads a small change if its files have more rows.", in_memory=True
+    )
     polars_net_rows: int = _limit(
         50_000, "rows", "Polars nets changes with more rows; Arrow, which starts faster, nets smaller ones."
     )
@@ -89,18 +98,23 @@ class Options:
         50_000, "rows", "A look-up in a table with at most this many rows reads and keeps the whole table."
     )
     whole_rows_asked: int = _limit(
-        500_000, "rows", "The driver reads a table with at most this many rows if all of them are needed."
+        500_000,
+        "rows",
+        "The driver reads a table with at most this many rows if all of them are needed.",
+        in_memory=True,
     )
-    lookup_keys: int = _limit(2_000_000, "keys", "Spark handles look-ups of more keys.")
-    lookup_rows: int = _limit(5_000_000, "rows", "Spark handles look-ups that find more rows.")
-    lookup_bytes: int = _limit(512 * MIB, "bytes", "Spark handles look-ups that are expected to find more.")
+    lookup_keys: int = _limit(2_000_000, "keys", "Spark handles look-ups of more keys.", in_memory=True)
+    lookup_rows: int = _limit(5_000_000, "rows", "Spark handles look-ups that find more rows.", in_memory=True)
+    lookup_bytes: int = _limit(
+        512 * MIB, "bytes", "Spark handles look-ups that are expected to find more.", in_memory=True
+    )
     lookup_file_bytes: int = _limit(4 * GIB, "bytes", "Spark handles look-ups that must search larger files.")
     lookup_files: int = _limit(1000, "files", "Spark reads and searches a table with more files.")
     refresh_lookup_rows: int = _limit(
-        10_000_000, "rows", "Once a refresh has looked up more rows, Spark computes the rest of it."
+        10_000_000, "rows", "Once a refresh has looked up more rows, Spark computes the rest of it.", in_memory=True
     )
     lookup_cache_entries: int = _limit(32, "look-ups", "Look-ups in the look-up cache, for each table.")
-    lookup_cache_bytes: int = _limit(64 * MIB, "bytes", "Rows in the look-up cache, for each table.")
+    lookup_cache_bytes: int = _limit(64 * MIB, "bytes", "Rows in the look-up cache, for each table.", in_memory=True)
     lookup_cache_share: int = _limit(
         2, "keys", "A cached look-up is used if it has at least one in this many of the wanted keys.", least=1
     )
@@ -110,7 +124,7 @@ class Options:
         20, "rows", "A snapshot is rolled forward while at most one in this many of its rows has changed.", least=1
     )
     roll_forward_rows: int = _limit(
-        2_000_000, "rows", "A snapshot is rolled forward over at most this many changed rows."
+        2_000_000, "rows", "A snapshot is rolled forward over at most this many changed rows.", in_memory=True
     )
     roll_forward_steps: int = _limit(50, "versions", "A snapshot is rolled forward over at most this many versions.")
 
@@ -133,7 +147,7 @@ class Options:
     )
 
     # -- computing in the driver
-    driver_pairs: int = _limit(20_000_000, "rows", "Spark computes joins that produce more pairs.")
+    driver_pairs: int = _limit(20_000_000, "rows", "Spark computes joins that produce more pairs.", in_memory=True)
     driver_quotients: int = _limit(100_000, "rows", "Spark computes the quotients of long decimals if there are more.")
     driver_evaluated: int = _limit(
         20_000, "rows", "A Spark job evaluates functions that only Spark knows if there are more rows."
@@ -142,7 +156,7 @@ class Options:
         0, "operators", "Spark computes every n-th operator that the driver could compute; 0 means none. For tests."
     )
     release_rows: int = _limit(
-        100_000, "rows", "A refresh that held more rows returns the memory to the system at once."
+        100_000, "rows", "A refresh that held more rows returns the memory to the system at once.", in_memory=True
     )
 
     # -- state tables
@@ -154,8 +168,10 @@ class Options:
     )
 
     # -- commits
-    commit_rows: int = _limit(1_000_000, "rows", "Spark makes commits of more rows, or to larger tables.")
-    commit_bytes: int = _limit(64 * MIB, "bytes", "Spark rewrites tables with larger files.")
+    commit_rows: int = _limit(
+        1_000_000, "rows", "Spark makes commits of more rows, or to larger tables.", in_memory=True
+    )
+    commit_bytes: int = _limit(64 * MIB, "bytes", "Spark rewrites tables with larger files.", in_memory=True)
     commit_files: int = _limit(
         8, "files", "A rewrite in the driver merges the files of a table that has more into one."
     )
@@ -223,6 +239,25 @@ class Options:
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 text = f"option {limit.name} is {value!r}: it takes a whole number of {limit.metadata['unit']}."
                 raise DefinitionError("BAD_OPTION", text, hint=f"The minimum is {least}, the default {limit.default}.")
+
+    def within(self, memory: int) -> Options:
+        """Return these options with lower limits on what the driver holds at once, if its machine has little memory.
+
+        Args:
+            memory: Bytes of the machine or the container. With 8 GiB or more, nothing changes.
+
+        Example:
+            >>> Options().within(2 * GIB).driver_change_rows
+            750000
+        """
+        if memory >= ENOUGH_MEMORY:
+            return self
+        share = memory / ENOUGH_MEMORY
+        lower: dict[str, Any] = {"column_cache_bytes": min(self.cache_bytes, memory // 16)}
+        for limit in limits():
+            if limit.metadata["in_memory"]:
+                lower[limit.name] = int(getattr(self, limit.name) * share)
+        return replace(self, **lower)
 
     @property
     def cache_bytes(self) -> int:
