@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.tables.delta.deletion_vectors import vector_path
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -163,6 +165,8 @@ def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
     if not isinstance(body["path"], str):
         message = f"path is a {type(body['path']).__name__}"
         raise TypeError(message)
+    if vector:
+        vector_path(vector)
     return FileAction(
         action=kind,
         body=body,

@@ -11,10 +11,11 @@ Ways   ``files``      the commits that changed data; compaction, which moves row
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from trickle.tables.delta.deletion_vectors import vector_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -172,24 +173,6 @@ def _with_vectors(files: Iterable[FileAction]) -> set[str]:
     for file in files:
         paths.add(file.path)
         vector = file.body.get("deletionVector")
-        if vector and vector["storageType"] == "p":
-            paths.add(vector["pathOrInlineDv"])
-        elif vector and vector["storageType"] == "u":
-            paths.add(_vector_path(vector["pathOrInlineDv"]))
+        if vector and (path := vector_path(vector)) is not None:
+            paths.add(path)
     return paths
-
-
-_Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-
-
-def _vector_path(text: str) -> str:
-    """Return the path of a deletion vector file: a folder prefix, then a UUID in base 85 (20 characters for 16 bytes)."""
-    prefix, encoded = text[:-20], text[-20:]
-    number = b""
-    for start in range(0, 20, 5):
-        word = 0
-        for sign in encoded[start : start + 5]:
-            word = word * 85 + _Z85.index(sign)
-        number += word.to_bytes(4, "big")
-    name = f"deletion_vector_{uuid.UUID(bytes=number)}.bin"
-    return f"{prefix}/{name}" if prefix else name
