@@ -2,7 +2,8 @@
 
     TrickleError
     ├── DefinitionError          a name, query or option cannot be used
-    │   └── NotDifferentiableError   the query runs, but cannot be maintained incrementally
+    │   ├── NotDifferentiableError   the query runs, but cannot be maintained incrementally
+    │   └── SqlSyntaxError           a statement about stream tables cannot be read; says where
     ├── UnknownTableError        no stream table has that name
     ├── SourceError              a source cannot be read at the requested versions
     ├── ConflictError            another process changed the stream table meanwhile
@@ -41,6 +42,22 @@ class DefinitionError(TrickleError):
 
 class NotDifferentiableError(DefinitionError):
     """The query runs, but cannot be maintained incrementally."""
+
+
+class SqlSyntaxError(DefinitionError):
+    """A statement about stream tables cannot be read.
+
+    Attributes:
+        line: The line of the place, from 1.
+        column: Its column, from 1.
+    """
+
+    def __init__(self, code: str, message: str, *, hint: str = "", line: int = 1, column: int = 1) -> None:
+        """Build the text; the hint stands below the line that the message shows."""
+        super().__init__(code, message, hint=hint)
+        self.line = line
+        self.column = column
+        self.args = (f"[{code}] {message}" + (f"\n{hint}" if hint else ""),)
 
 
 class UnknownTableError(TrickleError):

@@ -325,6 +325,7 @@ def test_the_public_names_are_these():
         "SourceError",
         "SparkError",
         "Spec",
+        "SqlSyntaxError",
         "StateError",
         "StreamTable",
         "SuspendedError",

@@ -1,0 +1,1 @@
+"""Statements about stream tables as SQL: text to frozen statements and back, without Spark."""
