@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from trickle._version import __version__
+from trickle.cli.interrupt import check_interrupts, watch_interrupts
 from trickle.cli.settings import Format, Settings, read_pairs
 from trickle.errors import TrickleError
 
@@ -106,8 +107,11 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
         warnings.simplefilter("ignore")
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger("pyspark").setLevel(logging.CRITICAL)
+    watch_interrupts()
     try:
-        return body(settings, **given)
+        code = body(settings, **given)
+        check_interrupts()
+        return code
     except TrickleError as error:
         _show(error, settings)
         return USAGE if error.code in _USAGE_CODES else FAILED

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.cli.interrupt import check_interrupts, watch_interrupts
 from trickle.cli.output import console
 from trickle.errors import SessionError
 
@@ -38,7 +39,9 @@ def open_trickle(settings: Settings) -> Iterator[Trickle]:
 
         spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
         trickle = Trickle(spark)
+        watch_interrupts()
     try:
+        check_interrupts()
         yield trickle
     finally:
         with suppress(Exception):  # a JVM that is gone needs no stopping

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import signal
+import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -143,3 +145,18 @@ def test_the_first_signal_ends_the_loop_and_the_second_at_once():
     assert (by_hand.code, by_system.code, Interruption().code) == (130, 0, 0)
     with pytest.raises(KeyboardInterrupt):
         by_hand(signal.SIGINT, None)
+
+
+def test_a_swallowed_ctrl_c_is_raised_again(monkeypatch):
+    from trickle.cli import interrupt
+
+    monkeypatch.setattr(interrupt, "_seen", threading.Event())
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        interrupt.watch_interrupts()
+        with contextlib.suppress(BaseException):  # as some libraries do while they are imported
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt.check_interrupts()
+    finally:
+        signal.signal(signal.SIGINT, before)
