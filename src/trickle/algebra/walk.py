@@ -35,16 +35,17 @@ def transform(plan: Plan, rule: Callable[[Plan], Plan], memo: dict[int, Plan] | 
 def walk(plan: Plan) -> Iterator[Plan]:
     """Return every node once, inputs before their readers."""
     seen: set[int] = set()
+    found: list[Plan] = []
 
-    def visit(node: Plan) -> Iterator[Plan]:
-        if id(node) in seen:
-            return
+    def visit(node: Plan) -> None:
         seen.add(id(node))
         for child in node.inputs:
-            yield from visit(child)
-        yield node
+            if id(child) not in seen:
+                visit(child)
+        found.append(node)
 
-    yield from visit(plan)
+    visit(plan)
+    return iter(found)
 
 
 def sources(plan: Plan) -> frozenset[str]:

@@ -61,6 +61,8 @@ class Program:
         state_tables: The programs of the state tables it reads, each after those that it reads itself.
         whole: The plan of the table, over sources alone.
         plans_kept: How many change plans are kept.
+        used: The columns read from each source and state table; those of a source that is read twice together.
+        used_by_query: The columns that the whole plan reads from each source.
     """
 
     plan: Plan
@@ -70,16 +72,14 @@ class Program:
     state_tables: tuple[Program, ...] = ()
     whole: Plan = field(default_factory=lambda: Empty(()))
     plans_kept: int = DEFAULT.change_plans_kept
+    used: Mapping[str, tuple[str, ...]] = field(init=False)
+    used_by_query: Mapping[str, tuple[str, ...]] = field(init=False)
     _derived: Cache[frozenset[str], _Derived] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start without change plans."""
+        """Start without change plans. A refresh asks often for the columns, also one with nothing to do."""
+        self.used, self.used_by_query = columns_read(self.plan), columns_read(self.whole)
         self._derived = Cache("change plans", self.plans_kept)
-
-    @property
-    def used(self) -> dict[str, tuple[str, ...]]:
-        """The columns read from each source and state table; those of a source that is read twice together."""
-        return columns_read(self.plan)
 
     def derive(self, changed: frozenset[str], fan_out: FanOut = unit_fan_out) -> ChangePlan:
         """Return the change plan for a set of changed sources.

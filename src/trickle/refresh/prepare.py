@@ -11,7 +11,7 @@ from trickle.algebra.walk import walk
 from trickle.catalyst.determinism import fix_order, fix_sums
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lift import Lift
-from trickle.compile.program import Program, columns_read, compile_plan
+from trickle.compile.program import Program, compile_plan
 from trickle.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Prepared:
     @property
     def used(self) -> Mapping[str, tuple[str, ...]]:
         """The columns that the query reads of each source."""
-        return columns_read(self.program.whole)
+        return self.program.used_by_query
 
     def of_state_table(self, program: Program, sources: Mapping[str, SourceTable]) -> Prepared:
         """Return one of its state tables, made ready by itself."""

@@ -61,6 +61,8 @@ class Expressions:
         self._evaluate = evaluate
         # By the rows' identity; the rows are kept with the values, so that no later ones get their id.
         self._values: dict[tuple[int, int], tuple[pl.DataFrame, pl.Series]] = {}
+        self._numbers: dict[tuple[int, int], tuple[pl.DataFrame, Any]] = {}
+        self._masks: dict[tuple[int, int], tuple[pl.DataFrame, Expr, Any]] = {}
 
     def evaluate(self, exprs: Sequence[Expr], rows: pl.DataFrame) -> None:
         """Evaluate at once those of some expressions that have no form here."""
@@ -180,7 +182,7 @@ class Expressions:
         """Return the value of an expression as an Arrow array, or as a scalar that is the same for all rows."""
         match expr:
             case Col(column):
-                return _as_arrow(rows.get_column(column_name(column)))
+                return self._column_values(column, rows)
             case Lit(value, like):
                 return pa.scalar(value, _type(like.type) if like is not None else _LITERALS.get(type(value)))
             case Cast(Call("/", (dividend, divisor)), like):
@@ -219,9 +221,20 @@ class Expressions:
                 return _as_arrow(found.str.slice(start - 1, length))
         raise NotHereError
 
+    def _column_values(self, column: Column, rows: pl.DataFrame) -> Any:
+        """Return a column as an Arrow array; the sums of a group often read the same one."""
+        known = self._numbers.get((id(rows), column.id))
+        if known is None:
+            known = self._numbers[id(rows), column.id] = rows, _as_arrow(rows.get_column(column_name(column)))
+        return known[1]
+
     def mask(self, condition: Expr, rows: pl.DataFrame) -> Any:
-        """Say for each row whether a condition is true; unknown is not."""
-        return pc.fill_null(self.truth(condition, rows), fill_value=False)
+        """Say for each row whether a condition is true; unknown is not. All sums of a change ask which rows go."""
+        known = self._masks.get((id(rows), id(condition)))
+        if known is None:
+            found = pc.fill_null(self.truth(condition, rows), fill_value=False)
+            known = self._masks[id(rows), id(condition)] = rows, condition, found
+        return known[2]
 
     def look_into(self, expr: Opaque) -> Expr:
         """Return a user's expression in the engine's own."""
