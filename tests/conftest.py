@@ -40,11 +40,12 @@ def warehouse_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(warehouse_folder: Path) -> Iterator[SparkSession]:
     """The one Spark session of a test run."""
-    from trickle.session import local_session
+    from trickle.session import JAVA_OPTIONS, local_session
+    from trickle.testing.jvm import QUICK_START
 
     # Side by side, one core for each of them is all there is.
     cores = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
-    session = local_session(warehouse_folder, cores=cores, memory="3g")
+    session = local_session(warehouse_folder, cores=cores, memory="3g", config={JAVA_OPTIONS: QUICK_START})
     yield session
     session.stop()
 

@@ -19,12 +19,10 @@ from trickle.testing.fuzz.regimes import read_regime
 from trickle.testing.fuzz.report import Summary, script
 from trickle.testing.fuzz.run import Bench, check
 from trickle.testing.fuzz.shrink import shrink
+from trickle.testing.jvm import QUICK_START
 
 VIEWS: Final = 5
 """Stream tables of a case."""
-#: Most code runs a few times only. What is compiled is kept: the default for this level is a fifth of what Spark fills.
-#: Where each run has one core, collecting beside the work only takes from it.
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 
 
 def main(arguments: list[str] | None = None) -> int:
