@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from bench.ablation import run_ablation
+from bench.big_result import run_big_result
 from bench.cost import run_cost
 from bench.freshness import run_freshness
 from bench.graph import run_graph
@@ -21,7 +22,7 @@ from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
-PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness")
+PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result")
 #: One query of each kind: sums, joins with top-k, many joins, outer join, views over views, semi joins.
 TYPICAL = "q01,q03,q05,q06,q10,q13,q15,q18"
 
@@ -87,6 +88,8 @@ def run(
             run_growth(opened, [0.1, 1, *([10] if big else [])], repeats)
         if "graph" in asked:
             run_graph(opened, max(5, repeats), has_idle=idle)
+        if "big result" in asked:
+            run_big_result(opened, 10_000_000 if big else 1_000_000, 50 if big else max(5, repeats))
         if "freshness" in asked:
             run_freshness(opened, minutes)
     finish(opened, asked)

@@ -18,10 +18,11 @@ from bench.summary import (
     median,
     median_seconds,
     quantile,
+    ratio,
     spent_seconds,
     worst,
 )
-from bench.tables import NOT_MEASURED, Table, milliseconds, run_label, seconds, times
+from bench.tables import NOT_MEASURED, Table, big_result_seconds, milliseconds, run_label, seconds, times
 
 if TYPE_CHECKING:
     from bench.results import Case, Results, Run
@@ -140,6 +141,16 @@ def _memory(results: Results) -> str | None:
     return " + ".join(f"{name} {most:.1f} GiB" for name, most in peaks[0].items()) if peaks else None
 
 
+def _big_result(rate: float) -> Measured:
+    def measured(results: Results) -> str | None:
+        wanted = {"rows": 10_000_000, "rate": rate}
+        runs = [run for run in _runs(results, "big result") if wanted.items() <= run.facts.items()]
+        shown = (f"{case.name} {times(ratio(*big_result_seconds(case)))}" for run in runs for case in run.cases)
+        return "; ".join(shown) or None
+
+    return measured
+
+
 GOALS: Final = (
     Goal("scale 1, 0.1 %, random, mean ratio", "≥ 4 ×", "10 ×", _mean(1, 0.001, "random")),
     Goal("scale 1, 0.1 %, recent, mean ratio", "≥ 8 ×", "20 ×", _mean(1, 0.001, "recent")),
@@ -156,6 +167,9 @@ GOALS: Final = (
     Goal(f"{DIAMOND}, one changed row", "≤ 0.25 s", "0.2 s", _graph(DIAMOND)),
     Goal(f"{LAYERS}, one changed row", "≤ 2.5 s", "1.2 s", _graph(LAYERS)),
     Goal(IDLE_TICK, "≤ 0.5 s", "0.2 s", _graph(IDLE_TICK)),
+    Goal("10 M rows, 0.01 % all over, 50 refreshes with housekeeping", "≥ 8 ×", "30 ×", _big_result(0.0001)),
+    Goal("10 M rows, 0.1 %", "≥ 4 ×", "12 ×", _big_result(0.001)),
+    Goal("10 M rows, 1 %", "≥ 1.5 ×", "3 ×", _big_result(0.01)),
     Goal("commit to result, on commit, p50", "≤ 0.25 s", "0.1 s", _freshness(0.5)),
     Goal("commit to result, on commit, p95", "≤ 0.75 s", "0.3 s", _freshness(0.95)),
     Goal("memory of the driver at scale 10", "≤ 8 GiB", "", _memory),

@@ -113,10 +113,10 @@ class Measurement:
         case.cycles.append(Cycle(number=number, warm_up=number == 1, refreshes=found, differences=differing))
 
 
-def refresh(trickle: Trickle, table: str) -> Refreshed:
+def refresh(trickle: Trickle, table: str, *, full: bool = False) -> Refreshed:
     """Refresh a stream table by the clock on the wall."""
     begun = time.perf_counter()
-    report = trickle.refresh(table)
+    report = trickle.refresh(table, full=full)
     seconds = time.perf_counter() - begun
     steps = dict(report.steps)
     return Refreshed(

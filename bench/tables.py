@@ -160,6 +160,33 @@ def graph_table(part: Part) -> Table:
     return Table("Graphs", ("graph", "tables", "median", "slowest", "in full", "ratio"), rows)
 
 
+def big_result_table(part: Part) -> Table:
+    """One row per result and rate: the mean of all refreshes, each with what housekeeping had to do after it."""
+    rows = []
+    for run in part.runs:
+        for case in run.cases:
+            whole, spent = big_result_seconds(case)
+            kept = sum(found.steps.get("housekeeping", 0.0) for found in refreshes(case, DIFFERENTIAL))
+            count = len(refreshes(case, DIFFERENTIAL))
+            shown = (
+                seconds(whole),
+                seconds(spent),
+                seconds(kept / max(count, 1)),
+                times(ratio(whole, spent)),
+                str(count),
+            )
+            rows.append((case.name, f"{int(run.facts['rows']):,}", f"{100 * float(run.facts['rate']):g} %", *shown))
+    headings = ("result", "rows", "changed", "full", "differential", "of that housekeeping", "ratio", "refreshes")
+    return Table("Big results", headings, rows)
+
+
+def big_result_seconds(case: Case) -> tuple[float | None, float | None]:
+    """Return what a full refresh took, the median, and what a differential one took, the mean."""
+    spent = [found.seconds for found in refreshes(case, DIFFERENTIAL)]
+    whole = median(cycle.refreshes[FULL].seconds for cycle in case.cycles if cycle.warm_up and FULL in cycle.refreshes)
+    return whole, sum(spent) / len(spent) if spent else None
+
+
 def freshness_table(part: Part) -> Table:
     """One row per stream table."""
     rows = []

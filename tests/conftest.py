@@ -61,6 +61,9 @@ def empty_warehouse(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _empty(spark: SparkSession) -> None:
+    from trickle.tables.delta.checkpoints import CHECKPOINTS
+
+    CHECKPOINTS.finish()
     spark.sql("USE default")
     for database in spark.catalog.listDatabases():
         if database.name != "default":

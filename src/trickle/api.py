@@ -464,6 +464,13 @@ class Trickle:
         """Return the entries, bytes and limits of the caches of this process, by name."""
         return cache_sizes()
 
+    def settle(self) -> None:
+        """Wait for the checkpoints that refreshes left to be written beside them.
+
+        A process that ends right after a refresh calls this before it stops the session.
+        """
+        self._engine.catalog.results.settle()
+
     @verb
     def drop(self, name: str, *, cascade: bool = False) -> None:
         """Drop a stream table and its data.

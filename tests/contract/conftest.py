@@ -89,7 +89,10 @@ def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
     )
 
 
-def delta_implementation(spark: SparkSession, folder: Path, *, driver_io: bool) -> Implementation:
+def delta_implementation(
+    spark: SparkSession, folder: Path, *, driver_io: bool, options: Options = DEFAULT
+) -> Implementation:
+    made = options
     names: list[str] = []
 
     def source(name: str, schema: str, rows: Rows, *, options: Options = DEFAULT) -> SourceTable:
@@ -112,7 +115,9 @@ def delta_implementation(spark: SparkSession, folder: Path, *, driver_io: bool) 
         name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         names.append(name)
-        return create_target(spark, name, local_frame(spark, rows, schema), "created", driver_io=driver_io)
+        return create_target(
+            spark, name, local_frame(spark, rows, schema), "created", driver_io=driver_io, options=made
+        )
 
     return Implementation(
         source=source,
@@ -129,6 +134,7 @@ IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = 
     "memory": memory_implementation,
     "delta-spark": partial(delta_implementation, driver_io=False),
     "delta-driver": partial(delta_implementation, driver_io=True),
+    "delta-vectors": partial(delta_implementation, driver_io=True, options=Options(vector_rows=0)),
 }
 """Every implementation that the suite runs over: a new format is a row here."""
 

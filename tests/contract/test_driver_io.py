@@ -15,10 +15,13 @@ import pytest
 from deltalake import DeltaTable
 
 from trickle.errors import ConflictError, StateError
+from trickle.model.table_options import TableOptions
 from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.commit import Transaction
-from trickle.tables.delta.create import create_target, open_target
+from trickle.tables.delta.create import create_target, make_target, open_target
+from trickle.tables.delta.log import last_checkpoint
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.table import forget_table
 
@@ -244,6 +247,27 @@ def test_what_spark_wrote_is_committed_in_the_driver(made: Any, spark: SparkSess
     assert Counter(row[0] for row in feed.select("_change_type").collect()) == {"insert": 1000, "delete": 1}
 
 
+def test_partitions_that_spark_wrote_are_committed_in_the_driver(spark: SparkSession) -> None:
+    rows = local_frame(spark, [(1, "a b"), (2, None), (3, "a b")], "id bigint, p string")
+    spark.sql("DROP TABLE IF EXISTS in_partitions")
+    options = TableOptions(partition_by=("p",))
+    target = make_target(
+        spark, "in_partitions", rows, lambda made: made.append(rows, "made", made.state()), table=options
+    )
+
+    change = local_frame(spark, [(1, "a b", -1), (4, "c", 1)], f"id bigint, p string, {WEIGHT} bigint")
+    applied = target.apply_bag(change, "bag", target.state())
+
+    commit = target.log.commit(applied.version)
+    assert commit is not None
+    assert commit.info["engineInfo"].startswith("Trickle/")
+    assert commit.info["operationParameters"]["partitionBy"] == '["p"]'
+    assert by_spark(spark, target) == {(2, None): 1, (3, "a b"): 1, (4, "c"): 1}
+    assert spark.table(target.name).where("p = 'c'").count() == 1
+    assert [row["p"] for row in spark.sql(f"SHOW PARTITIONS {target.name}").collect()].count("c") == 1
+    spark.sql("DROP TABLE in_partitions")
+
+
 def test_rows_of_the_driver_are_taken_as_they_are(made: Any, spark: SparkSession) -> None:
     target = made("id bigint, at timestamp", [(1, NOON.replace(tzinfo=UTC))])
     moment = pa.array([NOON.replace(tzinfo=UTC)], pa.timestamp("us", "UTC"))
@@ -260,27 +284,43 @@ def test_rows_of_the_driver_are_taken_as_they_are(made: Any, spark: SparkSession
     assert len({row[1] for row in bag(target.frame())}) == 1
 
 
-def test_a_commit_that_owes_a_checkpoint_goes_to_spark(made: Any, spark: SparkSession) -> None:
+def test_a_checkpoint_is_written_after_the_commit_that_owes_it(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(1,)], checkpointInterval="4")
-    by_driver = {}
-    for number in range(8):
-        applied = target.append(local_frame(spark, [(number,)], "id bigint"), str(number), target.state())
-        by_driver[applied.version] = "driver" in applied.steps
-
-    assert {version for version, is_driver in by_driver.items() if not is_driver} == {
-        v for v in by_driver if v % 4 == 0
-    }
     folder = local_folder(target)
-    assert list((folder / "_delta_log").glob("*4.checkpoint*.parquet"))
-    numbers = [target.log.commit(version).transactions["trickle"] for version in by_driver]
-    assert numbers == list(range(numbers[0], numbers[0] + 8))
-    assert bag(target.frame())[(7,)] == 1
-    assert reopened(spark, target).state().record == "7"
+    numbers = []
+    for number in range(9):
+        applied = target.append(local_frame(spark, [(number,)], "id bigint"), str(number), target.state())
+        assert "driver" in applied.steps
+        numbers.append(target.log.commit(applied.version).transactions["trickle"])
+        if applied.version % 4 == 0:
+            CHECKPOINTS.finish(target.path)
+            assert last_checkpoint(target.table.folder) == applied.version
+
+    assert numbers == list(range(numbers[0], numbers[0] + 9))
+    (folder / "_delta_log" / f"{0:020d}.json").unlink()
+    target.handle.forget()
+    assert bag(spark.table(target.name)) == {(1,): 2, **{(n,): 1 for n in (0, 2, 3, 4, 5, 6, 7, 8)}}
+    assert reopened(spark, target).state().record == "8"
+
+
+def test_a_log_twice_as_long_as_it_should_be_is_waited_for(made: Any, spark: SparkSession) -> None:
+    target = made("id bigint", [(1,)], checkpointInterval="2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target.handle, "checkpoint", lambda: 1 / 0)  # as if the process had ended each time
+        for number in range(4):
+            target.append(local_frame(spark, [(number,)], "id bigint"), str(number), target.state())
+            CHECKPOINTS.finish(target.path)
+    assert last_checkpoint(target.table.folder) == -1
+
+    applied = target.touch("waits", target.state())
+
+    assert last_checkpoint(target.table.folder) == applied.version
 
 
 def test_a_log_without_its_beginning_is_learned_from_spark_once(made: Any, spark: SparkSession) -> None:
     target = made("id bigint", [(1,), (2,), (3,)], checkpointInterval="2")
     target.touch("checkpoint", target.state())
+    CHECKPOINTS.finish(target.path)
     folder = local_folder(target)
     (folder / "_delta_log" / f"{0:020d}.json").unlink()
     fresh = reopened(spark, target)

@@ -25,6 +25,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import DEFINITION_CHANGED
 from trickle.session import WAREHOUSE_CONF
 from trickle.tables.arrow.local import arrow_table, as_schema, local_frame
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.testing.lab import Lab
 
 from .rounds import Change, Round, apply, generate, in_pairs, initial_state
@@ -136,6 +137,7 @@ class _OnDelta:
         self.spark = spark
         self.trickle = Trickle(spark, options=options)
         self.folder = Path(spark.conf.get(WAREHOUSE_CONF) or "")
+        CHECKPOINTS.finish()
         spark.sql(f"DROP TABLE IF EXISTS {self.name}")
         self.state = initial_state(case.tables)
         for table, rows in self.state.items():

@@ -17,6 +17,7 @@ import pytest
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.delta.actions import FileAction
 from trickle.tables.delta.driver.transaction import StoredRows, Transaction
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
@@ -119,7 +120,7 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
     files = []
     for number in range(4):
         pq.write_table(pa.table({"k": pa.array([number], pa.int64())}, schema), tmp_path / f"{number}.parquet")
-        files.append(SimpleNamespace(path=f"{number}.parquet", vector="", records=1, size=1))
+        files.append(FileAction("add", {}, f"{number}.parquet", "", 1, 1))
     known = StoredRows()
 
     def transaction() -> Transaction:

@@ -45,6 +45,7 @@ def open_trickle(settings: Settings) -> Iterator[Trickle]:
         yield trickle
     finally:
         with suppress(Exception):  # a JVM that is gone needs no stopping
+            trickle.settle()
             spark.stop()
 
 

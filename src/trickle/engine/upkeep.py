@@ -30,11 +30,11 @@ class Housekeeping:
         self._engine = engine
 
     def tidy(self, member: Member) -> list[str]:
-        """Merge small files and write checkpoints of a table and its state tables; return what was done."""
+        """Write wasteful files anew, and checkpoints, of a table and its state tables; return what was done."""
         done = []
         for place in self._places(member):
             upkeep = self._engine.catalog.results.upkeep(place)
-            if upkeep.has_small_files():
+            if upkeep.has_wasteful_files():
                 upkeep.compact()
                 done.append(f"compacted {place}")
             if upkeep.checkpoint():

@@ -175,6 +175,18 @@ class Options:
     commit_files: int = _limit(
         8, "files", "A rewrite in the driver merges the files of a table that has more into one."
     )
+    vector_rows: int = _limit(
+        1_000_000,
+        "rows",
+        "Results with more rows have rows deleted by deletion vectors, unless a property says otherwise.",
+    )
+    vector_bytes: int = _limit(64 * MIB, "bytes", "The same for results with larger files.")
+    inline_vector_rows: int = _limit(
+        32, "rows", "Deletion vectors of at most this many rows stand in the log itself, not in a file."
+    )
+    appended_files: int = _limit(
+        100, "files", "A commit that masks rows writes the small files anew with its own rows if there are more."
+    )
     commit_chunks: int = _limit(16, "chunks", "Rows in more chunks are combined before they are written.")
     commit_actions: int = _limit(1000, "files", "Delta itself makes commits that name more files.")
     one_file_bytes: int = _limit(32 * MIB, "bytes", "Smaller rewrites by Spark produce one file.")
@@ -217,6 +229,10 @@ class Options:
         16 * MIB, "bytes", "Files of a stream table that are smaller count as small.", least=1
     )
     small_files: int = _limit(32, "files", "The idle loop merges the files of a table with more small ones.", least=1)
+    masked_share: int = _limit(
+        4, "rows", "The idle loop writes a file anew if more than one in this many of its rows is deleted.", least=1
+    )
+    compacted_bytes: int = _limit(128 * MIB, "bytes", "The idle loop writes files of about this size.", least=1)
 
     # -- verbs
     attempts: int = _limit(3, "times", "How often a refresh is tried in all if others commit first.", least=1)

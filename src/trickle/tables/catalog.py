@@ -127,6 +127,7 @@ class Catalog:
 
     def drop(self, name: str) -> None:
         """Drop a table with its data."""
+        self.results.settle(self.location(name))
         self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
 
     def rename(self, name: str, new_name: str) -> None:

@@ -365,12 +365,12 @@ class Upkeep(Protocol):
         """Return how long the table keeps what older versions need: the shorter of its log's and its files' time."""
         ...
 
-    def has_small_files(self) -> bool:
-        """Return whether it has so many small files that reading it takes longer."""
+    def has_wasteful_files(self) -> bool:
+        """Return whether it has so many small files, or files with so many deleted rows, that reading it takes longer."""
         ...
 
     def compact(self) -> None:
-        """Merge its small files; no row changes."""
+        """Write these files anew; no row changes."""
         ...
 
     def checkpoint(self) -> bool:
@@ -461,6 +461,13 @@ class TableFormat(Protocol):
 
     def set_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
         """Set properties of a table, or take them away where the value is None; ``comment`` is its comment."""
+        ...
+
+    def settle(self, location: str | None = None) -> None:
+        """Wait for what is still written beside the commits to the table at a place: it is to be dropped.
+
+        Without a place for all: the session is to be stopped.
+        """
         ...
 
     def upkeep(self, location: str) -> Upkeep:

@@ -69,6 +69,18 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             commit_files=0,
             commit_chunks=0,
         ),
+        # Every result has rows deleted by deletion vectors, in files; small files are soon written anew.
+        "vectors": Options(
+            whole_rows=0,
+            vector_rows=0,
+            vector_bytes=0,
+            inline_vector_rows=0,
+            appended_files=2,
+            masked_share=_MANY,
+            compacted_bytes=1,
+            column_cache_asks=1,
+            checkpoint_interval=4,
+        ),
         # Limits amid what small tables and changes have: a stream table passes them, one way and back, as its sources
         # grow and shrink.
         "halfway": Options(
@@ -85,6 +97,8 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             driver_evaluated=6,
             state_rows=10,
             commit_rows=20,
+            vector_rows=5,
+            inline_vector_rows=2,
             checkpoint_interval=3,
         ),
         # State tables are given up as soon as they have more than three rows.
@@ -137,7 +151,7 @@ def regime(name: str) -> Options:
     return REGIMES[name]
 
 
-LIGHT: Final = ("default", "look-ups", "columns at once", "halfway", "no state")
+LIGHT: Final = ("default", "look-ups", "columns at once", "vectors", "halfway", "no state")
 _DRAWN: Final = (*LIGHT, *LIGHT, *LIGHT, *(name for name in REGIMES if name not in LIGHT))
 """Where Spark reads or writes, a refresh of ten rows takes seconds: those regimes are drawn less often."""
 

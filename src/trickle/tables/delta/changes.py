@@ -63,7 +63,7 @@ class ReadingPlan:
         """
         dropped = {file.path for commit in commits for file in commit.removes}
         named = (*self.added, *self.removed, *(file for pair in self.remasked for file in pair))
-        return _with_vectors((*self.feed, *(file for file in named if file.path in dropped)))
+        return paths_with_vectors((*self.feed, *(file for file in named if file.path in dropped)))
 
 
 def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
@@ -84,7 +84,7 @@ def reading_plans(commits: Sequence[Commit]) -> list[ReadingPlan]:
 def removed_files(commits: Sequence[Commit]) -> set[str]:
     """List the files of the snapshot before these commits that they removed, including compaction."""
     plan = _net_files(commits)
-    return _with_vectors((*plan.removed, *(before for before, _ in plan.remasked)))
+    return paths_with_vectors((*plan.removed, *(before for before, _ in plan.remasked)))
 
 
 def _net_files(commits: Sequence[Commit], feed: tuple[FileAction, ...] = ()) -> ReadingPlan:
@@ -168,7 +168,8 @@ def _rows_by_metrics(commit: Commit) -> int | None:
     return sum(int(metrics[name]) * times for name, times in wanted.items())
 
 
-def _with_vectors(files: Iterable[FileAction]) -> set[str]:
+def paths_with_vectors(files: Iterable[FileAction]) -> set[str]:
+    """Return the paths of files and of those that hold their deletion vectors."""
     paths = set()
     for file in files:
         paths.add(file.path)

@@ -13,6 +13,7 @@ from trickle.errors import DefinitionError
 from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.model.table_options import NO_OPTIONS
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.leaf import location_of
 from trickle.tables.delta.properties import CHANGE_FEED, set_properties
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.table_options import TableOptions
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.delta.jvm import Jvm
 
 _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
@@ -56,11 +58,14 @@ def create_target(
     properties: Mapping[str, str] | None = None,
     *,
     driver_io: bool = True,
+    options: Options = DEFAULT,
 ) -> DeltaTarget:
     """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
-    return make_target(
-        spark, name, rows, lambda made: made.append(rows, record, made.state()), properties, driver_io=driver_io
-    )
+
+    def fill(made: DeltaTarget) -> object:
+        return made.append(rows, record, made.state())
+
+    return make_target(spark, name, rows, fill, properties, driver_io=driver_io, options=options)
 
 
 def make_target(
@@ -71,6 +76,7 @@ def make_target(
     properties: Mapping[str, str] | None = None,
     *,
     driver_io: bool = True,
+    columns: ColumnCache | None = None,
     options: Options = DEFAULT,
     bind: str | None = None,
     table: TableOptions = NO_OPTIONS,
@@ -102,7 +108,7 @@ def make_target(
             if fresh and handle is not None:
                 handle.delete_empty_folder()
             raise
-    target = open_target(spark, name, driver_io=driver_io, options=options)
+    target = open_target(spark, name, driver_io=driver_io, columns=columns, options=options)
     identity = target.handle.head()[1]
     try:
         if bind is not None:
@@ -181,9 +187,17 @@ def _refuse_reserved(name: str, like: DataFrame) -> None:
         )
 
 
-def open_target(spark: SparkSession, name: str, *, driver_io: bool = True, options: Options = DEFAULT) -> DeltaTarget:
+def open_target(
+    spark: SparkSession,
+    name: str,
+    *,
+    driver_io: bool = True,
+    columns: ColumnCache | None = None,
+    options: Options = DEFAULT,
+) -> DeltaTarget:
     """Return the table of an existing stream table."""
-    return DeltaTarget(spark, name, location_of(spark, sql_name(name)), driver_io=driver_io, options=options)
+    place = location_of(spark, sql_name(name))
+    return DeltaTarget(spark, name, place, driver_io=driver_io, columns=columns, options=options)
 
 
 def _identifier(spark: SparkSession, name: str) -> Jvm:
@@ -216,6 +230,7 @@ def _clean(spark: SparkSession, name: str, made: DeltaHandle, identity: str, *, 
     """Remove the table of a failed creation, unless another was created in its place meanwhile."""
     if not made.folder_exists() or made.head()[1] != identity:
         return
+    CHECKPOINTS.finish(made.location)
     spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
     if fresh and made.folder_exists() and made.head()[1] in ("", identity):
         made.delete_folder()

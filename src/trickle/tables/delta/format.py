@@ -11,6 +11,7 @@ from trickle.model.suspension import SUSPENDED_PROPERTY
 from trickle.model.table_options import NO_OPTIONS
 from trickle.model.verification import VERIFIED_PROPERTY
 from trickle.tables.contract import Located, Marks
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import admit_columns, make_target
 from trickle.tables.delta.history import DeltaAppends
 from trickle.tables.delta.keys import store_keys
@@ -62,12 +63,20 @@ class DeltaFormat:
 
     def target(self, name: str, location: str) -> DeltaTarget:
         """Return the table at a place to be written."""
-        return DeltaTarget(self.spark, name, location, driver_io=self._driver_io, options=self.options)
+        return DeltaTarget(
+            self.spark, name, location, driver_io=self._driver_io, columns=self.columns, options=self.options
+        )
 
     def state_tables(self, name: str, location: str, generation: int = 0) -> DeltaStateTables:
         """Return the state tables of the stream table at a place, those of one of its queries."""
         return DeltaStateTables(
-            self.spark, name, location, generation=generation, driver_io=self._driver_io, options=self.options
+            self.spark,
+            name,
+            location,
+            generation=generation,
+            driver_io=self._driver_io,
+            columns=self.columns,
+            options=self.options,
         )
 
     def create(
@@ -87,6 +96,7 @@ class DeltaFormat:
             fill,
             properties,
             driver_io=self._driver_io,
+            columns=self.columns,
             options=self.options,
             bind=bind,
             table=options,
@@ -126,6 +136,10 @@ class DeltaFormat:
     def set_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
         """Set properties of a table, or take them away where the value is None."""
         set_properties(self.spark, name, properties)
+
+    def settle(self, location: str | None = None) -> None:
+        """Wait for checkpoints."""
+        CHECKPOINTS.finish(location)
 
     def upkeep(self, location: str) -> DeltaUpkeep:
         """Return what keeps the table at a place in shape."""

@@ -20,6 +20,8 @@ from pyspark.sql.types import StructField, StructType
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta.changes import paths_with_vectors
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import table_properties
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.log import LOG_FOLDER
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.tables.cache.columns import ColumnCache
 
 FOLDER: Final = "_trickle"
 _GENERATION: Final = re.compile(r"g\d+")
@@ -48,6 +52,7 @@ class DeltaStateTables:
         *,
         generation: int = 0,
         driver_io: bool = True,
+        columns: ColumnCache | None = None,
         options: Options = DEFAULT,
     ) -> None:
         """Bind to the stream table ``name`` at ``path``; touches nothing yet."""
@@ -56,6 +61,7 @@ class DeltaStateTables:
         self.path = path
         self._generation = generation
         self._driver_io = driver_io
+        self._columns = columns
         self.options = options
         self._known: dict[str, tuple[DeltaTarget, DeltaSource]] = {}
         self._cleaned: dict[str, int] = {}
@@ -73,10 +79,15 @@ class DeltaStateTables:
         known = self._known.get(name)
         if known is None:
             place = self._place(name)
-            made = (
-                DeltaTarget(self.spark, self.name, place, driver_io=self._driver_io, options=self.options),
-                DeltaSource(self.spark, name, place, driver_io=self._driver_io, options=self.options),
+            target = DeltaTarget(
+                self.spark,
+                self.name,
+                place,
+                driver_io=self._driver_io,
+                columns=self._columns,
+                options=self.options,
             )
+            made = target, DeltaSource(self.spark, name, place, driver_io=self._driver_io, options=self.options)
             known = self._known.setdefault(name, made)
         return known
 
@@ -105,11 +116,14 @@ class DeltaStateTables:
             version = table.log.head()
             schema = StructType.fromJson(json.loads(table.log.metadata(version)["schemaString"]))
             paths = self._listed(table, version)
+            gone = table.log.missing(paths_with_vectors(table.files(version) or ()) - set(paths))
         except SourceError as error:
             return error.message
         wanted = _nullable(like().schema)
         if schema.simpleString() != wanted.simpleString():
             return f"it has the columns {schema.simpleString()}, not {wanted.simpleString()}"
+        if gone:
+            return f"{gone[0]} is gone"
         for path in paths:
             address = table.log.address_of(path)
             if table.folder is None or address is None:
@@ -136,6 +150,7 @@ class DeltaStateTables:
         if folder is not None:
             for address in (folder.parent, folder.address):
                 folder.storage.clear(address)
+        CHECKPOINTS.finish(place)
         DeltaHandle(self.spark, place).delete_folder()
         forget_table(self.spark, place, self.options)
 
@@ -143,14 +158,18 @@ class DeltaStateTables:
         """Delete the files that only versions before this one need; on a storage that the driver does not know they stay."""
         if name not in self._known or (folder := folder_at(self._place(name))) is None:
             return
-        log = self._known[name][1].log
+        table = self._known[name][1].table
         try:
-            commits = log.commits(self._cleaned.get(name, max(version - self.options.state_look_back, -1)), version)
+            since = self._cleaned.get(name, max(version - self.options.state_look_back, -1))
+            commits, files = table.log.commits(since, version), table.files(version)
         except SourceError:
             return
-        for commit in commits:
-            for file in (*commit.removes, *commit.feed):
-                folder.storage.delete(folder / file.path)
+        if files is None:
+            return
+        # A file that got another deletion vector was removed and added again; files share the files of their vectors.
+        gone = paths_with_vectors(file for commit in commits for file in (*commit.removes, *commit.feed))
+        for path in gone - paths_with_vectors(files):
+            folder.storage.delete(folder / path)
         self._cleaned[name] = version
 
     def forget_other_generations(self) -> None:

@@ -139,8 +139,8 @@ class DeltaTable:
 
     def count(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not say."""
-        counts = [file.records for file in self.files(version) or ()]
-        return None if None in counts else sum(c for c in counts if c is not None)
+        files = self.files(version) or ()
+        return sum((f.records or 0) - f.masked for f in files) if all(f.records is not None for f in files) else None
 
     def domain(self, version: int, column: str) -> int | None:
         """Return how many whole numbers lie between a column's minimum and maximum; None if the log does not say."""

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.contract import Given, Record, Redefinition
     from trickle.tables.delta.jvm import Jvm
 
@@ -54,11 +55,19 @@ class DeltaTarget:
     """A stream table's own Delta table."""
 
     def __init__(
-        self, spark: SparkSession, name: str, path: str, *, driver_io: bool = True, options: Options = DEFAULT
+        self,
+        spark: SparkSession,
+        name: str,
+        path: str,
+        *,
+        driver_io: bool = True,
+        columns: ColumnCache | None = None,
+        options: Options = DEFAULT,
     ) -> None:
         """Bind to the table at ``path``, called ``name`` in messages; touches nothing yet.
 
-        Without ``driver_io`` Spark does all reading and writing.
+        Without ``driver_io`` Spark does all reading and writing. Columns of a big table that are searched again and again
+        are cached in ``columns``.
         """
         self.name = name
         self.path = path
@@ -67,7 +76,7 @@ class DeltaTarget:
         self.table = open_table(spark, path, options, name)
         self.handle = self.table.handle
         self.log = self.table.log
-        self.driver = DriverWrites(self) if driver_io else None
+        self.driver = DriverWrites(self, columns) if driver_io else None
         self._state: TargetState | None = None
         self._number = -1
         self._generation = -1
@@ -392,7 +401,7 @@ class _Work:
         except NeedsSparkError:
             return None
         # Delta knows whether a commit in between, which moved no rows, matters.
-        return None if log.owes_checkpoint or log.read != self.transaction.version else log
+        return None if log.read != self.transaction.version else log
 
 
 def _numbered(frame: DataFrame, *extra: str) -> DataFrame:

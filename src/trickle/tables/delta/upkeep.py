@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from trickle.tables.delta.compaction import compact, wasteful_files
 from trickle.tables.delta.driver.fit import checkpoint_interval
 from trickle.tables.delta.log import last_checkpoint
 
@@ -40,15 +41,15 @@ class DeltaUpkeep:
         settings = log.metadata(log.head()).get("configuration") or {}
         return min(read_interval(settings.get(key, default)) for key, default in _KEPT.items())
 
-    def has_small_files(self) -> bool:
-        """Count the files below a size."""
+    def has_wasteful_files(self) -> bool:
+        """Count the small files and the masked rows."""
         options, log = self._table.options, self._table.log
-        files = self._table.files(log.head()) or ()
-        return sum(file.size < options.small_file_bytes for file in files) > options.small_files
+        return bool(wasteful_files(self._table.files(log.head()) or (), options))
 
     def compact(self) -> None:
-        """Let Delta merge small files."""
-        self._spark.sql(f"OPTIMIZE delta.`{self._table.location}`")
+        """Write them anew, or let Delta do it."""
+        if not compact(self._table):
+            self._spark.sql(f"OPTIMIZE delta.`{self._table.location}`")
 
     def checkpoint(self) -> bool:
         """Let Delta write a checkpoint half-way to the next one that it would owe: then no refresh has to."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +20,13 @@ from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import check_calendar, plain_type
+from trickle.tables.delta.driver.read import check_calendar, plain_type, read_file
 from trickle.tables.storage.schemes import STORAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trickle.tables.arrow.rows import Numbers
     from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.cache.encoding import Encoded
     from trickle.tables.storage.protocol import Storage
@@ -36,12 +38,49 @@ _PLACE: Final = 2
 """Bytes of a place in a list of texts."""
 
 
+_FILE, _ROW = "__trickle_file", "__trickle_row"
+"""Columns for the number of a file, and of a row in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Rows with their addresses.
+
+    Attributes:
+        rows: The columns that were asked for.
+        files: For each row the number of its file among those that were searched.
+        places: For each row its number in the file, masked ones counted.
+    """
+
+    rows: pa.Table
+    files: Numbers
+    places: Numbers
+
+
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Of a file's columns: types, and the bytes they may take when decoded."""
+    """Of a file: the types of its columns, the bytes they may take when decoded, and its rows."""
 
     types: Mapping[str, Any]
     sizes: Mapping[str, int]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The values looked for in a column: in order, each once; and whether NULL is one of them."""
+
+    values: pl.Series
+    null: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.null and self.values.is_empty()
+
+    def test(self, name: str, values: pl.Series | None = None) -> pl.Expr:
+        """Return the test of a column, which may hold the values in another form."""
+        is_one = pl.col(name).is_in((self.values if values is None else values).implode())
+        return is_one | pl.col(name).is_null() if self.null else is_one
 
 
 class Finder:
@@ -56,26 +95,32 @@ class Finder:
         self._storage = STORAGES[""] if storage is None else storage
         self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
 
-    def find(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> pa.Table:
+    def find(
+        self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array], *, addressed: bool = False
+    ) -> pa.Table:
         """Return the rows of files whose value of each key column is one of the given, with exactly these columns.
+
+        NULL is not found by a key, unless rows are ``addressed``: then two more columns tell the number of the file and of
+        the row in it, and NULL is a value like any other.
 
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
         """
         names = [field.name for field in fields]
         facts = self._checked(files, fields, keys)
-        schema = pa.schema([pa.field(field.name, field.type) for field in fields])
-        wanted = {name: _in_order(values) for name, values in keys.items()}
-        if any(values.is_empty() for values in wanted.values()):
+        more = [pa.field(name, pa.int64()) for name in (_FILE, _ROW)] if addressed else []
+        schema = pa.schema([*(pa.field(field.name, field.type) for field in fields), *more])
+        wanted = {name: _Wanted(_in_order(v), null=addressed and v.null_count > 0) for name, v in keys.items()}
+        if any(one.is_empty for one in wanted.values()):
             return schema.empty_table()
         found, left = [], []
         read = None
         try:
-            for file, known in facts.items():
+            for number, (file, known) in enumerate(facts.items()):
                 sizes = {name: known.sizes[name] for name in (*names, *wanted)} if wanted else {}
                 missing = self._columns.reserve(file, sizes) if self._columns is not None and wanted else None
                 if self._columns is None or missing is None:
-                    left.append(file)
+                    left.append(number)
                     continue
                 new: Sequence[pl.Series] = ()
                 try:
@@ -86,19 +131,58 @@ class Finder:
                 finally:
                     held = self._columns.keep(file, sizes, missing, new)
                 if held is None:  # another thread needed the room meanwhile
-                    left.append(file)
+                    left.append(number)
                 else:
-                    found.append(self._matching(file, held, names, wanted))
+                    found.append(self._matching(file, held, names, wanted, number if addressed else None))
             if left:
-                places: Any = [self._storage.readable(file) for file in left]
-                scan = pl.scan_parquet(places, glob=False, extra_columns="ignore", hive_partitioning=False)
-                scan = scan.filter(*(pl.col(name).is_in(values.implode()) for name, values in wanted.items()))
-                read = scan.select(names).head(self._options.lookup_rows + 1).collect()
+                places: Any = [self._storage.readable(files[number]) for number in left]
+                scan = pl.scan_parquet(
+                    places,
+                    glob=False,
+                    extra_columns="ignore",
+                    hive_partitioning=False,
+                    row_index_name=_ROW if addressed else None,
+                )
+                scan = scan.filter(*(one.test(name) for name, one in wanted.items()))
+                scan = scan.select([*names, _ROW] if addressed else names)
+                read = scan.head(self._options.lookup_rows + 1).collect()
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in (*found, read) if rows is not None) > self._options.lookup_rows:
             raise NeedsSparkError
+        if read is not None and addressed:
+            read = _by_file(read, left, [facts[files[number]].rows for number in left])
         return _joined(schema, found, read)
+
+    def locate(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> Located:
+        """Return the rows with their addresses; NULL is found if it is one of the values of a key.
+
+        Columns that files hold in another form than the table, such as old timestamps, are read as ``read_file`` does.
+
+        Raises:
+            NeedsSparkError: As ``find`` does.
+        """
+        facts = [self._facts.get(file, partial(_facts, self._storage.readable(file))) for file in files]
+        plain = [field for field in fields if all(known.types.get(field.name) == field.type for known in facts)]
+        if {_FILE, _ROW} & {field.name for field in fields} or not keys.keys() <= {field.name for field in plain}:
+            raise NeedsSparkError
+        rows = self.find(files, plain, keys, addressed=True)
+        in_file, places = rows.column(_FILE).to_numpy(), rows.column(_ROW).to_numpy()
+        others = [field for field in fields if field not in plain]
+        if others:
+            for field, column in zip(others, self._others(files, others, in_file, places), strict=True):
+                rows = rows.append_column(field.name, column)
+        return Located(rows.select([field.name for field in fields]), in_file, places)
+
+    def _others(self, files: Sequence[str], fields: Sequence[pa.Field], in_file: Numbers, places: Numbers) -> list[Any]:
+        """Return columns of rows by their addresses, decoded whole, file by file."""
+        order = np.argsort(in_file, kind="stable")
+        parts = [_loose(fields).empty_table()]
+        for number in np.unique(in_file):
+            rows = read_file(self._storage.readable(files[number]), fields)
+            parts.append(rows.take(pa.array(places[order][in_file[order] == number])).cast(parts[0].schema))
+        table = pa.concat_tables(parts).take(pa.array(np.argsort(order)))
+        return list(table.columns)
 
     def _checked(
         self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
@@ -108,7 +192,7 @@ class Finder:
         Raises:
             NeedsSparkError: They have other columns than these, or columns that the driver cannot read.
         """
-        if any(field.name == "*" or field.name.startswith("^") for field in fields):  # patterns to polars
+        if any(_is_pattern(field.name) for field in fields):
             raise NeedsSparkError
         facts = {file: self._facts.get(file, partial(_facts, self._storage.readable(file))) for file in files}
         for known in facts.values():
@@ -119,13 +203,21 @@ class Finder:
         return facts
 
     def _matching(
-        self, file: str, held: Mapping[str, Encoded], names: Sequence[str], wanted: Mapping[str, pl.Series]
+        self,
+        file: str,
+        held: Mapping[str, Encoded],
+        names: Sequence[str],
+        wanted: Mapping[str, _Wanted],
+        number: int | None,
     ) -> pl.DataFrame:
-        """Return the rows of cached columns that have the keys: those of one column by its index, if it has one."""
-        keys = {name: held[name].keys(values) for name, values in wanted.items()}
+        """Return the rows of cached columns that have the keys: those of one column by its index, if it has one.
+
+        With the number of the file, also the rows' addresses.
+        """
+        keys = {name: held[name].keys(one.values) for name, one in wanted.items()}
         places = None
         for name in wanted:
-            index = self._columns.index(file, name) if self._columns is not None else None
+            index = self._columns.index(file, name) if self._columns is not None else None  # only of one without NULL
             places = index.places(keys[name], self._options) if index else None
             if places is not None:
                 del keys[name]
@@ -133,9 +225,35 @@ class Finder:
         rows = pl.DataFrame([held[name].numbers for name in dict.fromkeys((*names, *keys))])
         if places is not None:
             rows = rows[places]
+        if number is not None:
+            rows = rows.with_row_index(_ROW) if places is None else rows.with_columns(pl.Series(_ROW, places))
         if keys:
-            rows = rows.filter(*(pl.col(name).is_in(values.implode()) for name, values in keys.items()))
-        return pl.DataFrame([held[name].shown(rows.get_column(name)) for name in names])
+            rows = rows.filter(*(wanted[name].test(name, values) for name, values in keys.items()))
+        shown = [held[name].shown(rows.get_column(name)) for name in names]
+        if number is not None:
+            shown += [pl.repeat(number, rows.height, dtype=pl.Int64, eager=True).alias(_FILE)]
+            shown += [rows.get_column(_ROW).cast(pl.Int64)]
+        return pl.DataFrame(shown)
+
+
+def _by_file(rows: pl.DataFrame, files: Sequence[int], counts: Sequence[int]) -> pl.DataFrame:
+    """Return rows that are numbered over files end to end with the numbers of their files, and of the rows in these."""
+    ends = np.cumsum(counts)
+    row = rows.get_column(_ROW).to_numpy().astype(np.int64)
+    at = np.searchsorted(ends, row, side="right")
+    in_file, place = np.array(files, np.int64)[at], row - (ends - counts)[at]
+    return rows.with_columns(pl.Series(_FILE, in_file), pl.Series(_ROW, place)).select(
+        [*(name for name in rows.columns if name != _ROW), _FILE, _ROW]
+    )
+
+
+def _is_pattern(name: str) -> bool:
+    """Return whether polars takes a name for a pattern."""
+    return name == "*" or name.startswith("^")
+
+
+def _loose(fields: Sequence[pa.Field]) -> pa.Schema:
+    return pa.schema([pa.field(field.name, field.type) for field in fields])
 
 
 def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: pl.DataFrame | None) -> pa.Table:
@@ -161,7 +279,7 @@ def _facts(file: str | BinaryIO) -> _Facts:
         with pq.ParquetFile(file) as parquet:
             check_calendar(parquet)
             types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
-            return _Facts(types, _sizes(parquet.metadata))
+            return _Facts(types, _sizes(parquet.metadata), parquet.metadata.num_rows)
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
 

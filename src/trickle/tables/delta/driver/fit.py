@@ -70,6 +70,11 @@ def _knows_reading(protocol: Mapping[str, Any]) -> bool:
 
 def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
+    return is_committable(protocol, metadata) and not metadata.get("partitionColumns")
+
+
+def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Return whether a commit that names files as Spark writes them is all that a writer must do."""
     version = int(protocol["minWriterVersion"])
     if version > _MAX_LEGACY_WRITER and protocol.get("writerFeatures") is None:
         return False
@@ -78,7 +83,6 @@ def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> boo
         _mapping(metadata) in ("none", "name")
         and _knows_reading(protocol)
         and set(protocol.get("writerFeatures") or ()) <= _WRITER_FEATURES
-        and not metadata.get("partitionColumns")
         and not any(key.startswith(_REFUSED_SETTINGS) for key in settings)
         and not any(settings.get(key, "false").lower() == "true" for key in _REFUSED_SWITCHES)
     )

@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 def commit_lines(
-    actions: Iterable[Action], *, mode: str, number: int, record: str, read: int, metrics: Mapping[str, int]
+    actions: Iterable[Action],
+    *,
+    mode: str,
+    partition_by: Sequence[str] = (),
+    number: int,
+    record: str,
+    read: int,
+    metrics: Mapping[str, int],
 ) -> str:
     """Return the text of a commit: what Delta's own would say of a write, with our record and transaction mark."""
     info: dict[str, Any] = {
         "timestamp": now_ms(),
         "operation": "WRITE",
-        "operationParameters": {"mode": mode, "partitionBy": "[]"},
+        "operationParameters": {"mode": mode, "partitionBy": json.dumps(list(partition_by))},
         "readVersion": read,
         "isolationLevel": "Serializable",
         "isBlindAppend": False,

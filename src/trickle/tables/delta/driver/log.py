@@ -10,10 +10,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.contract import record_text
+from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.commit import commit_lock, conflict
-from trickle.tables.delta.driver.fit import NeedsSparkError, checkpoint_interval, is_writable
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable
 from trickle.tables.delta.driver.lines import checksum_text, commit_lines
-from trickle.tables.delta.log import LOG_FOLDER, commit_file, last_checkpoint
+from trickle.tables.delta.log import LOG_FOLDER, commit_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,15 +52,15 @@ class DriverLog:
         self.folder = folder
         self.metadata = log.metadata(self.read)
         self.protocol = log.protocol(self.read)
-        if not is_writable(self.protocol, self.metadata):
+        if not is_committable(self.protocol, self.metadata):
             raise NeedsSparkError
         self.may_be_committed = False
 
-    @property
-    def owes_checkpoint(self) -> bool:
-        """True if the next commit must bring a checkpoint, which only Spark writes; not if the loop wrote one lately."""
-        interval = checkpoint_interval(self.metadata)
-        return (self.read + 1) % interval == 0 and self.read + 1 - last_checkpoint(self.folder) >= interval
+    def allow(self, actions: Sequence[Action] | None) -> Sequence[Action]:
+        """Take note that the commit will bring another protocol and other metadata; return the actions that do."""
+        for action in actions or ():
+            self.protocol, self.metadata = action.get("protocol", self.protocol), action.get("metaData", self.metadata)
+        return actions or ()
 
     def commit(self, actions: Sequence[Action], mode: str, record: Record, metrics: Mapping[str, int]) -> int:
         """Make the next version; returns its number."""
@@ -70,7 +71,16 @@ class DriverLog:
                 raise conflict(target.name)
             number = target.next_number
             said = record_text(record, metrics["numInsertedRows"], metrics["numDeletedRows"])
-            text = commit_lines(actions, mode=mode, number=number, record=said, read=self.read, metrics=metrics)
+            columns = self.metadata.get("partitionColumns") or ()
+            text = commit_lines(
+                actions,
+                mode=mode,
+                partition_by=columns,
+                number=number,
+                record=said,
+                read=self.read,
+                metrics=metrics,
+            )
             self.may_be_committed = True
             storage, made = self.folder.storage, commit_file(self.folder, version)
             try:
@@ -87,4 +97,5 @@ class DriverLog:
                     storage.put(made.removesuffix(".json") + ".crc", checksum.encode())
             if version % _SWEPT_EVERY == 0:
                 storage.sweep(self.folder / LOG_FOLDER)
+        CHECKPOINTS.offer(target.table, version)
         return version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,19 @@ from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
 from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
-from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed
+from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed, is_writable
 from trickle.tables.delta.driver.log import DriverLog
+from trickle.tables.delta.driver.masking import (
+    files_with,
+    is_masked,
+    mask_actions,
+    read_masks,
+    search_keys,
+    small_files,
+    unmasked,
+    with_more,
+    with_vectors,
+)
 from trickle.tables.delta.driver.read import read_file
 from trickle.tables.delta.driver.write import FileWriter, removal
 
@@ -25,6 +37,9 @@ if TYPE_CHECKING:
     from trickle.tables.arrow.edit import Edit
     from trickle.tables.contract import Given, Record, TargetState
     from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.deletion_vectors import Places
+    from trickle.tables.delta.driver.find import Finder
+    from trickle.tables.delta.driver.masking import Key
     from trickle.tables.delta.driver.write import Action
     from trickle.tables.delta.target import DeltaTarget
 
@@ -32,21 +47,25 @@ if TYPE_CHECKING:
 class StoredRows:
     """The rows of a table's files, by path, known from earlier reads and writes: those of its newest version, if they are few.
 
-    A file never changes, so that what one thread knows serves all. The mapping is never changed but put in place at once.
+    And which of them are masked. A file never changes, so that what one thread knows serves all. The mappings are never changed
+    but put in place at once.
     """
 
     name = "stored rows"
 
-    def __init__(self, options: Options = DEFAULT) -> None:
-        """Start without files."""
+    def __init__(self, options: Options = DEFAULT, finder: Finder | None = None) -> None:
+        """Start without files; ``finder`` looks for rows where they are too many to be known."""
         self.of_files: Mapping[str, pa.Table] = {}
+        self.masks: Mapping[tuple[str, str], Places] = {}
+        self.finder = finder
         self._options = options
         register(self)
 
     def size(self) -> CacheSize:
         """Return how much it holds."""
-        files = self.of_files
-        return CacheSize(1, len(files), sum(rows.nbytes for rows in files.values()), 0, self._options.commit_bytes)
+        files, masks = self.of_files, self.masks
+        held = sum(rows.nbytes for rows in files.values()) + sum(places.nbytes for places in masks.values())
+        return CacheSize(1, len(files) + len(masks), held, 0, self._options.commit_bytes)
 
 
 class Transaction:
@@ -66,7 +85,7 @@ class Transaction:
         self.record = record
         self.log = DriverLog(target, expected)
         schema = arrow_schema(self.log.metadata)
-        if schema is None:
+        if schema is None or not is_writable(self.log.protocol, self.log.metadata):
             raise NeedsSparkError
         self.schema = schema
         self.file_schema = file_schema(self.log.metadata, schema)
@@ -104,23 +123,35 @@ class Transaction:
         """Return the rows of the table's files; those of files not seen before are read."""
         counts = [file.records for file in files]
         size = sum(file.size for file in files)
-        if any(file.vector for file in files) or None in counts or size > self.options.commit_bytes:
+        if None in counts or size > self.options.commit_bytes:
             raise NeedsSparkError
         if sum(count for count in counts if count is not None) > self.options.commit_rows:
             raise NeedsSparkError
         self._remembers = True  # of a table that is only appended to, no rows are needed again
-        before, now = self.known.of_files, dict[str, pa.Table]()
-        for file in files:
-            rows = before.get(file.path)
-            if rows is None or rows.schema != self.schema:
-                address = self.target.log.address_of(file.path)
-                if address is None:
-                    raise NeedsSparkError
-                rows = read_file(self.folder.storage.readable(address), list(self.file_schema))
-                rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
-            now[file.path] = rows
-        self.known.of_files = now
-        return list(now.values())
+        before = self.known.of_files
+        self.known.of_files = now = {file.path: self._rows_of(file, before) for file in files}
+        masks = self._masks(files)
+        return [_without(now[file.path], masks.get(file.key)) for file in files]
+
+    def _rows_of(self, file: FileAction, known: Mapping[str, pa.Table]) -> pa.Table:
+        """Return the rows of a file, masked ones too."""
+        rows = known.get(file.path)
+        if rows is None or rows.schema != self.schema:
+            rows = read_file(self.folder.storage.readable(self._address(file.path)), list(self.file_schema))
+            rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
+        return rows
+
+    def _masks(self, files: Sequence[FileAction]) -> dict[tuple[str, str], Places]:
+        """Return the places of the masked rows of files that have some."""
+        masks = read_masks(files, self.known.masks, self.folder, self.target.log.address_of)
+        self.known.masks = masks
+        return masks
+
+    def _address(self, path: str) -> str:
+        address = self.target.log.address_of(path)
+        if address is None:
+            raise NeedsSparkError
+        return address
 
     # -- writing
 
@@ -137,9 +168,85 @@ class Transaction:
         deleted = sum((file.records or 0) - file.masked for file in files)
         return self._commit(actions, "Overwrite", rows.num_rows, deleted)
 
-    def apply(self, edit_of: Callable[[pa.Table], Edit]) -> Applied:
-        """Rewrite the files with deleted rows, without these rows and with the inserted ones."""
+    def apply(self, edit_of: Callable[[pa.Table], Edit], wanted: pa.Table) -> Applied:
+        """Delete rows and insert others, as an edit of the stored rows says.
+
+        The edit deletes only rows that equal one of ``wanted`` in its columns. It is told at least all of these.
+        """
         files = self.files()
+        masks = is_masked(self.log.metadata, files, self.options)
+        if wanted.num_columns and (masks or not self._may_hold(files)):
+            return self._find(files, edit_of, wanted, masks=masks)
+        return self._rewrite(files, edit_of)
+
+    def _may_hold(self, files: Sequence[FileAction]) -> bool:
+        """Return whether the rows of files may be in the driver at once."""
+        few = sum(file.records or 0 for file in files) <= self.options.commit_rows
+        return few and sum(file.size for file in files) <= self.options.commit_bytes
+
+    def _find(
+        self, files: Sequence[FileAction], edit_of: Callable[[pa.Table], Edit], wanted: pa.Table, *, masks: bool
+    ) -> Applied:
+        """Find the rows to delete by their values, and mask them or rewrite their files."""
+        counts = [file.records for file in files if file.records is not None]
+        if len(counts) < len(files) or self.known.finder is None:
+            raise NeedsSparkError
+        names = dict(zip(self.schema.names, self.file_schema.names, strict=True))
+        stored_as = wanted.rename_columns([names[name] for name in wanted.column_names])
+        domain = partial(self.target.table.domain, self.log.read)
+        keys = search_keys(stored_as, sum(counts), domain, self.options) if wanted.num_rows else {}
+        if wanted.num_rows and not keys:
+            return self._rewrite(files, edit_of)
+        near = files_with(files, keys) if keys else []
+        if sum(file.size for file in near) > self.options.lookup_file_bytes:
+            raise NeedsSparkError
+        found = self.known.finder.locate([self._address(file.path) for file in near], list(self.file_schema), keys)
+        masked = dict(self._masks(files))
+        is_there = np.ones(len(found.places), np.bool_)
+        for number, file in enumerate(near):
+            if (mask := masked.get(file.key)) is not None:
+                mine = found.files == number
+                is_there[mine] = unmasked(found.places[mine], mask)
+        stored = pa.Table.from_arrays(found.rows.columns, schema=self.schema).filter(pa.array(is_there))
+        edit = edit_of(stored)
+        inserts = pa.Table.from_arrays(edit.inserts.columns, schema=self.schema)
+        if not len(edit.leaving):
+            return self.only_add(inserts)
+        in_file, places = found.files[is_there][edit.leaving], found.places[is_there][edit.leaving]
+        hit = []
+        for number in np.flatnonzero(np.bincount(in_file)).tolist():
+            hit.append(near[number])
+            masked[near[number].key] = with_more(masked.get(near[number].key), places[in_file == number])
+        actions = self._mask(files, hit, masked, inserts) if masks else self._replace(hit, masked, inserts)
+        if has_feed(self.log.metadata):
+            change = _change_rows(with_places(stored, edit.leaving), inserts)
+            actions.append(self.writer.feed(self._as_in_files(change)))
+        return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
+
+    def _mask(
+        self, files: Sequence[FileAction], hit: Sequence[FileAction], masked: Mapping[Key, Places], inserts: pa.Table
+    ) -> list[Action]:
+        """Give files their vectors; small files that nobody merged are written anew with the inserts."""
+        folded = small_files(files, self.options)
+        left = [_without(self._rows_of(file, {}), masked.get(file.key)) for file in folded]
+        rows = pa.concat_tables([*left, inserts])
+        others = [file for file in hit if file not in folded]
+        return [
+            *self.log.allow(with_vectors(self.log.protocol, self.log.metadata)),
+            *map(removal, folded),
+            *mask_actions(others, masked, self.writer, self.options),
+            *([self._add(rows)] if rows.num_rows else []),
+        ]
+
+    def _replace(self, hit: Sequence[FileAction], masked: Mapping[Key, Places], inserts: pa.Table) -> list[Action]:
+        """Write files anew, one by one, without their masked rows: so they keep their size."""
+        if not self._may_hold(hit):
+            raise NeedsSparkError
+        left = (_without(self._rows_of(file, {}), masked[file.key]) for file in hit)
+        return [*map(removal, hit), *(self._add(rows) for rows in (*left, inserts) if rows.num_rows)]
+
+    def _rewrite(self, files: Sequence[FileAction], edit_of: Callable[[pa.Table], Edit]) -> Applied:
+        """Rewrite the files with deleted rows, without these rows and with the inserted ones."""
         parts = self.stored(files)
         stored = pa.concat_tables([self.schema.empty_table(), *parts])
         edit = edit_of(stored)
@@ -195,6 +302,14 @@ class Transaction:
         """Delete the written files if no commit can refer to them."""
         if not self.log.may_be_committed:
             self.writer.abandon()
+
+
+def _without(rows: pa.Table, masked: Places | None) -> pa.Table:
+    if masked is None:
+        return rows
+    left = np.ones(rows.num_rows, np.bool_)
+    left[masked] = False
+    return rows.filter(pa.array(left))
 
 
 def _change_rows(gone: pa.Table, came: pa.Table) -> pa.Table:

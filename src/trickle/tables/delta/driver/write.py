@@ -67,6 +67,13 @@ class FileWriter:
         self.bytes += sink.size
         return name, sink.size
 
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file of other bytes."""
+        address = self.folder / name
+        self.written.append(address)
+        self.folder.storage.put_if_absent(address, data)
+        self.bytes += len(data)
+
     def abandon(self) -> None:
         """Delete the written files."""
         for address in self.written:

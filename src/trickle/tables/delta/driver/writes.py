@@ -1,7 +1,7 @@
 """Small writes to a stream table's Delta table, done in the driver: same commits as Spark's, no Spark job.
 
-The driver takes a write if its rows are there already, the table is small, plain and on a storage that the driver knows, and no
-checkpoint is due; otherwise it declines before anything is written, and Spark does the work.
+The driver takes a write if its rows are there already and the table is plain and on a storage that the driver knows; a small
+one it rewrites, in a big one it masks the rows to delete. Otherwise it declines before a commit, and Spark does the work.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from trickle.errors import StateError
 from trickle.model.reason import STATE_MISMATCH
 from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edit_sum
 from trickle.tables.contract import WEIGHT, check_count
+from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.transaction import StoredRows, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.contract import Applied, Given, Record, TargetState
     from trickle.tables.delta.target import DeltaTarget
 
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 class DriverWrites:
     """The verbs of a target; each gives None if Spark must do it. Keeps the table's rows between commits."""
 
-    def __init__(self, target: DeltaTarget) -> None:
-        """Bind to a target; touches nothing yet."""
+    def __init__(self, target: DeltaTarget, columns: ColumnCache | None = None) -> None:
+        """Bind to a target; touches nothing yet. Columns searched again and again are cached in ``columns``."""
         self.target = target
-        self._known = StoredRows(target.options)
+        folder = target.table.folder
+        finder = Finder(columns, target.options, None if folder is None else folder.storage)
+        self._known = StoredRows(target.options, finder)
 
     def rows(self, most: int) -> pa.Table | None:
         """Return all rows, if they are no more than some."""
@@ -66,9 +70,11 @@ class DriverWrites:
 
         def write(transaction: Transaction) -> Applied:
             rows = transaction.given(change, pa.schema([*transaction.schema, pa.field(WEIGHT, pa.int64())]))
-            if not (rows.column(rows.num_columns - 1).to_numpy() < 0).any():
+            going = rows.column(rows.num_columns - 1).to_numpy() < 0
+            if not going.any():
                 return transaction.only_add(edit_bag(transaction.schema.empty_table(), rows).inserts)
-            return transaction.apply(lambda stored: edit_bag(stored, rows))
+            gone = rows.filter(pa.array(going)).drop_columns([WEIGHT])
+            return transaction.apply(lambda stored: edit_bag(stored, rows), gone)
 
         return self._try(write, record, expected)
 
@@ -81,7 +87,9 @@ class DriverWrites:
             new = transaction.given(rows)
             key_schema = pa.schema([transaction.schema.field(name) for name in keys])
             some = transaction.given(touched, key_schema) if keys else key_schema.empty_table()
-            return transaction.apply(lambda stored: edit_keys(stored, new, some, keys))
+            mine = new.select(list(keys))
+            wanted = pa.concat_tables([some.cast(mine.schema), mine])
+            return transaction.apply(lambda stored: edit_keys(stored, new, some, keys), wanted)
 
         return self._try(write, record, expected)
 
@@ -92,7 +100,7 @@ class DriverWrites:
 
         def write(transaction: Transaction) -> Applied:
             rows = transaction.given(delta)
-            return transaction.apply(lambda stored: edit_sum(stored, rows, keys, count))
+            return transaction.apply(lambda stored: edit_sum(stored, rows, keys, count), rows.select(list(keys)))
 
         return self._try(write, record, expected)
 
@@ -100,7 +108,7 @@ class DriverWrites:
         transaction = None
         try:
             transaction = Transaction(self.target, self._known, record, expected)
-            return None if transaction.log.owes_checkpoint else write(transaction)
+            return write(transaction)
         except NeedsSparkError:
             return None
         except MissingRowsError as error:
