@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trickle.api import Trickle
+    from trickle.api import Trickle, enable_sql
     from trickle.errors import (
         CancelledError,
         ConflictError,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         UnknownTableError,
     )
     from trickle.handle import StreamTable
+    from trickle.model.explanation import Explanation
     from trickle.model.lineage import Lineage
     from trickle.model.observed import PastRefresh, TableStatus
     from trickle.model.options import Options
@@ -47,6 +48,7 @@ __all__ = [
     "CancelledError",
     "ConflictError",
     "DefinitionError",
+    "Explanation",
     "Lineage",
     "NotDifferentiableError",
     "Options",
@@ -69,12 +71,13 @@ __all__ = [
     "UnknownTableError",
     "Validation",
     "VerifyReport",
+    "enable_sql",
     "local_session",
 ]
 
 # Spark takes a second to import: what needs it is imported when it is first asked for.
 _HOMES = {
-    "trickle.api": ("Trickle",),
+    "trickle.api": ("Trickle", "enable_sql"),
     "trickle.handle": ("StreamTable",),
     "trickle.errors": (
         "CancelledError",
@@ -90,6 +93,7 @@ _HOMES = {
         "TrickleError",
         "UnknownTableError",
     ),
+    "trickle.model.explanation": ("Explanation",),
     "trickle.model.lineage": ("Lineage",),
     "trickle.model.observed": ("PastRefresh", "TableStatus"),
     "trickle.model.options": ("Options",),
@@ -114,3 +118,10 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Name what can be asked for."""
     return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(ip: Any) -> None:
+    """Give a notebook ``%%stream_table`` and ``%%trickle``, for ``%load_ext trickle``."""
+    from trickle.notebook import register
+
+    register(ip)

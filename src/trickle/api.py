@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from trickle.engine.alter import UNCHANGED, Alter, Alteration, Unchanged
 from trickle.engine.apply import Apply
@@ -24,12 +24,15 @@ from trickle.engine.engine import Engine
 from trickle.engine.recover import resume, suspend
 from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
+from trickle.execute import enable, execute
 from trickle.handle import StreamTable
 from trickle.model.cache import CacheSize, cache_sizes
+from trickle.model.listing import Listing
 from trickle.model.options import DEFAULT, Options, memory_bytes, with_disabled
 from trickle.model.schedule import write_schedule
 from trickle.model.spec import read_specs, write_specs
 from trickle.model.table_options import read_table_options
+from trickle.notebook import watch
 from trickle.observe.observer import Observer
 from trickle.observe.places import CatalogPlaces
 from trickle.refresh.request import Request
@@ -37,6 +40,7 @@ from trickle.schedule.lease import open_lease
 from trickle.schedule.loop import Loop
 from trickle.schedule.running import Running, stopped_by_signals
 from trickle.session import check_session
+from trickle.show.tables import history_list, status_list, table_list
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
@@ -46,7 +50,9 @@ if TYPE_CHECKING:
 
     from trickle.engine.declare import Columns, References
     from trickle.engine.events import Events
+    from trickle.execute import Answer
     from trickle.model.definition import Mode
+    from trickle.model.explanation import Explanation
     from trickle.model.lineage import Lineage
     from trickle.model.observed import PastRefresh, TableStatus
     from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
@@ -92,6 +98,7 @@ class Trickle:
         check_text("history", history)
         self._engine = self._open(history)
         self._alter = Alter(self._engine)
+        watch(self)
 
     @verb
     def _open(self, history: str | None) -> Engine:
@@ -358,13 +365,36 @@ class Trickle:
         return self._engine.read(names)
 
     @verb
-    def explain(self, name: str) -> str:
+    def explain(self, name: str) -> Explanation:
         """Show how a stream table is maintained, and what its next refresh would do now; changes nothing.
 
         The text has the operator tree with the law used at each node, the change plan when every source changed, and the
         steps of the next refresh with its mode and reason.
         """
         return self._engine.explain(name)
+
+    @verb
+    def explain_query(self, query: str | DataFrame) -> Explanation:
+        """Show how a query would be maintained if it were a stream table; creates nothing."""
+        return self._engine.explain_query(query)
+
+    def sql(self, statement: str, args: Any = None) -> Answer:
+        """Carry out one SQL statement.
+
+        Statements about stream tables (``CREATE STREAM TABLE``, ``REFRESH``, ``ALTER``, ``DROP``, ``SHOW``, ``DESCRIBE``,
+        ``EXPLAIN``; also ``MATERIALIZED VIEW``) are carried out here. All others go to Spark as they are.
+
+        Args:
+            statement: The text of one statement.
+            args: Parameters of a statement that goes to Spark.
+
+        Returns:
+            A DataFrame, a handle after CREATE and ALTER, a report after REFRESH, a text after EXPLAIN, None after DROP.
+
+        Raises:
+            SqlSyntaxError: ``SQL_SYNTAX``; its text shows the place.
+        """
+        return execute(self, statement, args)
 
     @verb
     def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
@@ -409,7 +439,8 @@ class Trickle:
     @verb
     def tables(self) -> list[StreamTable]:
         """List the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
-        return [StreamTable(name, definition, self) for name, definition in self._engine.tables.list_all()]
+        found = [StreamTable(name, definition, self) for name, definition in self._engine.tables.list_all()]
+        return Listing(found, table_list)
 
     @verb
     def table(self, name: str) -> StreamTable:
@@ -423,7 +454,7 @@ class Trickle:
 
         Reads only the logs of the tables and of their sources.
         """
-        return list(self._observer().status(name))
+        return Listing(self._observer().status(name), status_list)
 
     @verb
     def history(self, name: str, *, limit: int | None = 20) -> list[PastRefresh]:
@@ -434,7 +465,7 @@ class Trickle:
             limit: How many; None for all.
         """
         check_limit(limit)
-        return list(self._observer().history(name, limit))
+        return Listing(self._observer().history(name, limit), history_list)
 
     @verb
     def lineage(self, name: str | None = None) -> Lineage:
@@ -487,3 +518,15 @@ class Trickle:
     @verb
     def _frontier(self, name: str) -> Mapping[str, int]:
         return self._engine.frontier(name)
+
+
+def enable_sql(spark: SparkSession, trickle: Trickle | None = None) -> Callable[[], None]:
+    """Let ``spark.sql`` understand statements about stream tables, on this session object; return what undoes it.
+
+    Each answer is a DataFrame. Only Python callers of this object are served: other sessions, Thrift, JDBC and Scala are not.
+
+    Args:
+        spark: The session.
+        trickle: What carries the statements out; None for one with the usual options.
+    """
+    return enable(spark, trickle or Trickle(spark))

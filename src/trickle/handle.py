@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Unpack
 
 from trickle.engine.alter import UNCHANGED, Unchanged
 from trickle.engine.verbs import verb
+from trickle.errors import TrickleError
 from trickle.model.names import sql_name
+from trickle.show.tables import stream_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trickle.api import Trickle
     from trickle.model.definition import Definition, Mode
+    from trickle.model.explanation import Explanation
     from trickle.model.report import RefreshReport, VerifyReport
     from trickle.model.suspension import Suspension
     from trickle.model.table_options import TableOptions, TableOptionWords
@@ -59,7 +62,7 @@ class StreamTable:
         """Bring the table up to date with its sources; see ``Trickle.refresh``."""
         return self._trickle.refresh(self.name, full=full, at=at, timeout=timeout)
 
-    def explain(self) -> str:
+    def explain(self) -> Explanation:
         """Show how it is maintained; see ``Trickle.explain``."""
         return self._trickle.explain(self.name)
 
@@ -94,6 +97,13 @@ class StreamTable:
     def to_df(self) -> DataFrame:
         """Return its rows."""
         return self._trickle.spark.table(sql_name(self.name))
+
+    def _repr_html_(self) -> str:
+        try:
+            (status,) = self._trickle.status(self.name)
+        except TrickleError as error:  # it may have been dropped: a notebook shows what is known
+            return stream_table(self, None, str(error))
+        return stream_table(self, status)
 
     def __repr__(self) -> str:
         """Show name and mode."""

@@ -314,6 +314,7 @@ def test_the_public_names_are_these():
         "CancelledError",
         "ConflictError",
         "DefinitionError",
+        "Explanation",
         "Lineage",
         "NotDifferentiableError",
         "Options",
@@ -336,5 +337,6 @@ def test_the_public_names_are_these():
         "UnknownTableError",
         "Validation",
         "VerifyReport",
+        "enable_sql",
         "local_session",
     ]

@@ -19,7 +19,7 @@ from trickle.errors import TrickleError
 _USAGE_CODES: Final = frozenset(
     {
         *("BAD_NAME", "RESERVED_NAME", "UNKNOWN_TABLE", "COPY_OF_STREAM_TABLE", "BAD_OPTION", "BAD_SCHEDULE"),
-        *("UNKNOWN_SOURCE", "NO_SUCH_VERSION", "NO_WAREHOUSE", "STILL_READ", "NO_CHANGE_WAITS"),
+        *("UNKNOWN_SOURCE", "NO_SUCH_VERSION", "NO_WAREHOUSE", "STILL_READ", "NO_CHANGE_WAITS", "SQL_SYNTAX"),
     }
 )
 """What is wrong with what was typed, rather than with tables."""

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from trickle.cli import sql  # noqa: F401 - a command registers itself
 from trickle.cli.app import app, command
 from trickle.cli.settings import Settings, read_versions
 

@@ -29,7 +29,7 @@ from trickle.model.report import Validation
 from trickle.model.schedule import read_duration
 from trickle.model.table_options import NO_OPTIONS
 from trickle.refresh.checks import check_columns
-from trickle.refresh.explain import explain_text
+from trickle.refresh.explain import explain_prepared, explain_text
 from trickle.refresh.fuse import FuseBlownError
 from trickle.refresh.record import read_record
 from trickle.refresh.request import Request
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from trickle.errors import TrickleError
     from trickle.model.definition import Definition, Mode
     from trickle.model.events import Trigger
+    from trickle.model.explanation import Explanation
     from trickle.model.options import Options
     from trickle.model.report import RefreshReport, RunReport, VerifyReport
     from trickle.model.suspension import Suspension
@@ -307,10 +308,17 @@ class Engine:
 
     # -- asking
 
-    def explain(self, name: str) -> str:
+    def explain(self, name: str) -> Explanation:
         """Show how a stream table is maintained, and what its next refresh would do now."""
         table = self.tables.get(self.qualify(name))
         return explain_text(table.for_refresh(self.options), Request(costs=table.costs))
+
+    def explain_query(self, query: str | DataFrame) -> Explanation:
+        """Show how a query would be maintained."""
+        sync(self.spark)
+        analysed = self.compiler.define(query, "auto")
+        check_columns(analysed.plan)
+        return explain_prepared(self.compiler.prepare(analysed))
 
     def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
         """Compare a stream table, or a sample of its keys if it is big, with its query at the same source versions."""

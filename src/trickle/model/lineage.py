@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from trickle.show.lineage import lineage_svg
+
 Kind = Literal["stream", "base", "missing"]
 
 
@@ -97,6 +99,13 @@ class Lineage:
     def _label(self, name: str) -> str:
         kind = next((table.kind for table in self.tables if table.name == name), "missing")
         return name if kind == "stream" else f"{name} ({kind})"
+
+    def to_svg(self) -> str:
+        """Draw a picture: sources left, readers right."""
+        return lineage_svg(self)
+
+    def _repr_html_(self) -> str:
+        return lineage_svg(self)
 
     def to_mermaid(self) -> str:
         """Write a flow chart for Mermaid: base tables as cylinders, an arrow from each source to its reader."""

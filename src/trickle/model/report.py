@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trickle.show.reports import refresh_report, run_report, validation, verify_report
+
 if TYPE_CHECKING:
     from trickle.errors import TrickleError
     from trickle.model.cost import Estimate
@@ -46,6 +48,9 @@ class RefreshReport:
     estimate: Estimate | None = None
     warnings: tuple[Reason, ...] = ()
 
+    def _repr_html_(self) -> str:
+        return refresh_report(self)
+
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
@@ -77,6 +82,9 @@ class RunReport:
         """Read as ``if t.refresh_all()``."""
         return self.ok
 
+    def _repr_html_(self) -> str:
+        return run_report(self)
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
@@ -107,6 +115,9 @@ class VerifyReport:
         """Read as ``if t.verify(name)``."""
         return self.ok
 
+    def _repr_html_(self) -> str:
+        return verify_report(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Validation:
@@ -119,3 +130,6 @@ class Validation:
     def __bool__(self) -> bool:
         """Read as ``if t.validate(sql)``."""
         return self.differentiable
+
+    def _repr_html_(self) -> str:
+        return validation(self)

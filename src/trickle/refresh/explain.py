@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
+from trickle.algebra.plan import Shared
+from trickle.algebra.render import describe as describe_node
 from trickle.algebra.render import render
 from trickle.compile.change_plan import AddToState, ApplyBag, ReplaceKeys
 from trickle.compute.inputs import fan_out_of
 from trickle.errors import TrickleError
+from trickle.model.explanation import Explanation, Foreseen, PlanNode, StoredPart
 from trickle.model.options import OPTIMISATIONS
 from trickle.refresh.decide import decide
 from trickle.refresh.look import look
@@ -29,14 +32,37 @@ def _law(node: Plan) -> str:
     return "" if rule is None else rule.law_of(node)
 
 
+def _cost(node: Plan) -> str:
+    rule = CHANGE_RULES.get(type(node))
+    return "" if rule is None or not rule.law_of(node) else rule.cost
+
+
+def _tree(node: Plan, seen: set[str]) -> PlanNode:
+    """Return a plan as a tree of texts; what a shared result is made of is told once."""
+    is_told = isinstance(node, Shared) and node.name in seen
+    if isinstance(node, Shared):
+        seen.add(node.name)
+    inputs = () if is_told else tuple(_tree(child, seen) for child in node.inputs)
+    return PlanNode(describe_node(node), _law(node), _cost(node), inputs)
+
+
 def explain_next(tables: RefreshTables, request: Request) -> str:
     """Describe the next refresh: the steps that ``decide`` returns for the current situation; changes nothing."""
+    return _told(foresee(tables, request))
+
+
+def _told(foreseen: Foreseen) -> str:
+    return "\n".join([f"Next refresh, as things are now: {foreseen.mode}", *(f"  {step}" for step in foreseen.steps)])
+
+
+def foresee(tables: RefreshTables, request: Request) -> Foreseen:
+    """Return what ``decide`` says for the current situation."""
     try:
         now = look(tables, tables.target.state(), request)
         steps = decide(now)
     except TrickleError as error:
         steps = (Fail(error),)
-    return "\n".join([f"Next refresh, as things are now: {foreseen_mode(steps)}", *(f"  {describe(s)}" for s in steps)])
+    return Foreseen(foreseen_mode(steps), tuple(map(describe, steps)))
 
 
 def foreseen_mode(steps: Sequence[Step]) -> str:
@@ -54,10 +80,25 @@ def foreseen_mode(steps: Sequence[Step]) -> str:
     return "nothing"
 
 
-def explain_text(tables: RefreshTables, request: Request) -> str:
+def explain_text(tables: RefreshTables, request: Request) -> Explanation:
     """Return the whole explanation: what the next refresh would do, and how the table is maintained."""
-    lines = [f"Stream table {tables.target.name} (mode {tables.mode})"]
-    return "\n".join([*lines, *_plans(tables.prepared), "", explain_next(tables, request)])
+    name, prepared = tables.target.name, tables.prepared
+    foreseen = foresee(tables, request)
+    text = "\n".join([f"Stream table {name} (mode {tables.mode})", *_plans(prepared), "", _told(foreseen)])
+    return Explanation(text, name, _parts(prepared), prepared.obstacles, foreseen)
+
+
+def explain_prepared(prepared: Prepared) -> Explanation:
+    """Return how a query would be maintained if it were a stream table."""
+    can = "recomputed at each refresh" if prepared.obstacles else "maintained by its changes"
+    text = "\n".join([f"As a stream table, this query is {can}", *_plans(prepared)])
+    return Explanation(text, "this query", _parts(prepared), prepared.obstacles)
+
+
+def _parts(prepared: Prepared) -> tuple[StoredPart, ...]:
+    stored = [] if prepared.obstacles else [p for p in prepared.state_tables if p.state_table is not None]
+    parts = [StoredPart(f"State table {p.state_table.name}", _tree(p.plan, set())) for p in stored if p.state_table]
+    return (*parts, StoredPart("Stream table", _tree(prepared.program.plan, set())))
 
 
 def _plans(prepared: Prepared) -> list[str]:

@@ -6,6 +6,8 @@ The laws themselves are one module each; ``CHANGE_RULES`` in the package lists t
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,6 +44,12 @@ class Rule:
     def law_of(self, node: Plan) -> str:
         """Return the law of a node in a sentence."""
         return self.law if isinstance(self.law, str) else self.law(node)
+
+    @property
+    def cost(self) -> str:
+        """What has to be read besides the change, as the module of the law says it."""
+        told = re.search(r"^Cost +(.+)$", sys.modules[self.change.__module__].__doc__ or "", re.MULTILINE)
+        return "" if told is None else told[1]
 
 
 def weighted(plan: Plan, weight: int) -> Project:

@@ -22,11 +22,18 @@ class Part:
         text: Its text, without the semicolon.
         start: Where it begins in the script.
         line: On which line, from 1.
+        column: In which column, from 1.
     """
 
     text: str
     start: int
     line: int
+    column: int
+
+    @property
+    def placed(self) -> str:
+        """The text behind blank lines and spaces: errors in it then name the line and column of the script."""
+        return "\n" * (self.line - 1) + " " * (self.column - 1) + self.text
 
 
 def split_script(text: str) -> tuple[Part, ...]:
@@ -43,12 +50,16 @@ def split_script(text: str) -> tuple[Part, ...]:
     for token in read_tokens(text):
         if token.kind == "end" or (token.is_mark(";") and _is_closed(found)):
             if found:
-                start = found[0].start
-                parts.append(Part(text[start : token.start].rstrip(), start, text.count("\n", 0, start) + 1))
+                parts.append(_part(text, found[0].start, token.start))
             found = []
         else:
             found.append(token)
     return tuple(parts)
+
+
+def _part(text: str, start: int, stop: int) -> Part:
+    column = start - text.rfind("\n", 0, start)
+    return Part(text[start:stop].rstrip(), start, text.count("\n", 0, start) + 1, column)
 
 
 def _is_closed(tokens: list[Token]) -> bool:

@@ -46,6 +46,7 @@ def test_each_part_knows_where_it_begins():
 
     assert (first.line, second.line) == (2, 4)
     assert script[second.start :].startswith("REFRESH")
+    assert (second.column, second.placed) == (3, "\n\n\n  REFRESH STREAM TABLE d")
 
 
 def test_what_has_no_end_is_told_with_its_place():

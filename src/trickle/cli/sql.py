@@ -1,0 +1,116 @@
+"""The command ``sql``: statements about stream tables, and Spark's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trickle.cli.app import command
+from trickle.cli.settings import Settings  # noqa: TC001 - typer reads the annotations
+from trickle.errors import TrickleError
+
+if TYPE_CHECKING:
+    from trickle.api import Trickle
+    from trickle.sql.split import Part
+
+
+@command
+def sql(
+    settings: Settings,
+    statements: Annotated[str | None, typer.Argument(metavar="STATEMENTS", show_default=False)] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Read the statements from a file; - is standard input."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many rows of a result to show.")] = 1000,
+) -> int:
+    """Carry out SQL statements, one after the other.
+
+    Those about stream tables, and all that Spark knows. The first that fails ends it.
+
+    Example:
+      trickle sql "CREATE STREAM TABLE daily AS SELECT day, sum(amount) AS total FROM orders GROUP BY day"
+      trickle sql "SHOW STREAM TABLES" --format json
+      trickle sql --file tables.sql
+    """
+    if (statements is None) == (file is None):
+        raise typer.BadParameter("give statements, or a file with --file")
+    text = statements if statements is not None else _read(file or Path("-"))
+    from trickle.cli.spark import open_trickle, waiting
+    from trickle.sql.parse import parse
+    from trickle.sql.split import split_script
+
+    parts = split_script(text)
+    for part in parts:
+        parse(part.placed)  # what cannot be read is told before anything is done
+    answers: list[dict[str, Any]] = []
+    with open_trickle(settings) as trickle:
+        for part in parts:
+            with waiting(" ".join(part.text.split())[:60]):
+                told = _carry_out(trickle, part, limit)
+            if settings.is_json:
+                answers.append({"statement": part.text, **told})
+            else:
+                _show(told)
+    if settings.is_json:
+        from trickle.cli.output import print_json
+
+        print_json({"answers": answers})
+    return 0
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{file} cannot be read: {error}") from error
+
+
+def _carry_out(trickle: Trickle, part: Part, limit: int) -> dict[str, Any]:
+    """Carry out a statement; what Spark raises becomes an error of Trickle, with the line."""
+    from trickle.engine.verbs import translate
+
+    try:
+        return _tell(trickle, trickle.sql(part.placed), limit)
+    except TrickleError:
+        raise
+    except Exception as error:
+        translated = translate(error, f"line {part.line}")
+        if translated is None:
+            raise
+        raise translated from error
+
+
+def _tell(trickle: Trickle, answer: Any, limit: int) -> dict[str, Any]:
+    """Return an answer as rows, or as a text."""
+    from trickle.answers import as_frame
+    from trickle.model.explanation import Explanation
+
+    if answer is None or isinstance(answer, Explanation):
+        return {"text": answer}
+    frame = as_frame(trickle.spark, answer)
+    rows = [row.asDict(recursive=True) for row in frame.limit(limit + 1).collect()] if frame.columns else []
+    return {"columns": frame.columns, "rows": rows[:limit], "more": len(rows) > limit}
+
+
+def _show(told: dict[str, Any]) -> None:
+    if told.get("text") is not None:
+        sys.stdout.write(f"{told['text']}\n")
+    if not told.get("columns"):
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    from trickle.cli.output import console, tell
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in told["columns"]:
+        table.add_column(column, overflow="fold")
+    for row in told["rows"]:
+        table.add_row(*(Text("" if row[column] is None else str(row[column])) for column in told["columns"]))
+    console().print(table)
+    if told["more"]:
+        tell("There are more rows; --limit shows them.")
