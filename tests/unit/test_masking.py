@@ -94,6 +94,8 @@ def test_columns_that_few_rows_share_are_searched_by() -> None:
     assert chosen(["v", "name"]) == ["name"]
     assert chosen(["d"]) == []
     assert chosen(["v", "id"], options=Options(lookup_keys=99)) == []
+    assert chosen(["v"], 10**6 + 1, Options(lookup_rows=10**6)) == []
+    assert chosen(["v", "id"], 10**6 + 1, Options(lookup_rows=10**6)) == ["id"]
     repeated = pa.table({"a": ["x", "y"] * 50, "b": [f"n{n}" for n in range(100)]})
     assert list(search_keys(repeated, 10**6, domains.get, DEFAULT)) == ["b"]
 

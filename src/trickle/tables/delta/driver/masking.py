@@ -84,7 +84,8 @@ def search_keys(
 ) -> dict[str, pa.Array]:
     """Choose the columns to search a table of so many rows by: with the values wanted of each, those that few rows have first.
 
-    Values of numbers are assumed to occur alike often; of other types, nothing is known but that those wanted differ.
+    Values of numbers are assumed to occur alike often; of other types, nothing is known but that those wanted differ. None
+    are chosen if more rows than may be looked up would have the values.
     """
     known: list[tuple[float, str, pa.Array]] = []
     for name, column in zip(wanted.column_names, wanted.columns, strict=True):
@@ -102,7 +103,7 @@ def search_keys(
         left *= share
         if left <= _ENOUGH * wanted.num_rows:
             break
-    return chosen
+    return chosen if left <= options.lookup_rows else {}
 
 
 def files_with(files: Sequence[FileAction], keys: Mapping[str, pa.Array]) -> list[FileAction]:
