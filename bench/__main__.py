@@ -89,7 +89,7 @@ def run(
         if "graph" in asked:
             run_graph(opened, max(5, repeats), has_idle=idle)
         if "big result" in asked:
-            run_big_result(opened, 10_000_000 if big else 1_000_000, 50 if big else max(5, repeats))
+            run_big_result(opened, 10_000_000 if big else 2_000_000, 50 if big else max(5, repeats))
         if "freshness" in asked:
             run_freshness(opened, minutes)
     finish(opened, asked)
