@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -18,11 +19,12 @@ from bench.micro import run_micro
 from bench.report import console_tables, write_report
 from bench.session import Session, session
 from bench.show import console
+from bench.storage import run_storage, store
 from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
-PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result")
+PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result", "storage")
 #: One query of each kind: sums, joins with top-k, many joins, outer join, views over views, semi joins.
 TYPICAL = "q01,q03,q05,q06,q10,q13,q15,q18"
 
@@ -59,6 +61,9 @@ def run(
         bool, typer.Option("--idle", help="Also time a hundred idle stream tables, and five hundred in a graph.")
     ] = False,
     minutes: Annotated[float, typer.Option(min=0.5, help="How long the writer of the freshness part writes.")] = 5.0,
+    endpoint: Annotated[
+        str, typer.Option(help="S3 of the storage part, http://host:port/bucket [moto in this process].")
+    ] = "",
     output: Output = Path("docs"),
     warehouse: Warehouse = Path("bench-data"),
     memory: Memory = "4g",
@@ -77,7 +82,10 @@ def run(
         plain=plain,
     )
     asked = chosen(parts, PARTS, "--parts")
-    with session(warehouse, output / "benchmarks.json", memory=memory, resume=resume) as opened:
+    with ExitStack() as stack:
+        s3 = stack.enter_context(store(endpoint)) if "storage" in asked else None
+        file, config = output / "benchmarks.json", None if s3 is None else s3.config
+        opened = stack.enter_context(session(warehouse, file, memory=memory, resume=resume, config=config))
         if "tpch" in asked:
             run_tpch(opened, choice)
         if "cost" in asked:
@@ -92,6 +100,8 @@ def run(
             run_big_result(opened, 10_000_000 if big else 2_000_000, 50 if big else max(5, repeats))
         if "freshness" in asked:
             run_freshness(opened, minutes)
+        if s3 is not None:
+            run_storage(opened, s3, repeats, endpoint)
     finish(opened, asked)
 
 

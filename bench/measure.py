@@ -173,9 +173,9 @@ def _close(left: Any, right: Any) -> bool:
 
 
 @contextmanager
-def schema(spark: SparkSession, name: str) -> Iterator[None]:
+def schema(spark: SparkSession, name: str, location: str | None = None) -> Iterator[None]:
     """Work in a schema of its own, which is dropped with its tables at the end."""
-    spark.sql(f"CREATE DATABASE {name}")
+    spark.sql(f"CREATE DATABASE {name}" + (f" LOCATION '{location}'" if location else ""))
     spark.sql(f"USE {name}")
     try:
         yield

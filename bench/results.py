@@ -42,6 +42,7 @@ class Refreshed(Stored):
         reason: Code of the reason why it was not differential.
         changed: Changed rows of the sources it read, if it was differential.
         steps: Seconds of each step; they add up to ``seconds``.
+        requests: What it asked an object store for; None if that was not counted.
     """
 
     seconds: float
@@ -51,6 +52,7 @@ class Refreshed(Stored):
     rows_deleted: int = 0
     changed: int = 0
     steps: dict[str, float] = {}
+    requests: int | None = None
 
     @property
     def had_data(self) -> bool:

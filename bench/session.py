@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -78,14 +78,16 @@ class Session:
 
 
 @contextmanager
-def session(folder: Path, file: Path, *, memory: str, resume: bool) -> Iterator[Session]:
+def session(
+    folder: Path, file: Path, *, memory: str, resume: bool, config: Mapping[str, str] | None = None
+) -> Iterator[Session]:
     """Start Spark over an emptied warehouse inside the folder; other data in it is kept."""
     # A refresh in full is warned of in the log; here it stands in the results.
     logging.getLogger("trickle").addHandler(logging.NullHandler())
     tables = folder / "tables"
     shutil.rmtree(tables, ignore_errors=True)
     with doing("Starting Spark"):
-        spark = trickle.local_session(tables, memory=memory)
+        spark = trickle.local_session(tables, memory=memory, config=config)
     try:
         yield Session(spark, folder, file, resume, memory, read(file))
     finally:

@@ -198,6 +198,24 @@ def freshness_table(part: Part) -> Table:
     return Table("Freshness", ("stream table", "commits", "p50", "p95", "slowest"), rows)
 
 
+def storage_table(part: Part) -> Table:
+    """One row per query: on the disk and on S3, and the requests of the median differential refresh on S3."""
+    cases = {run.facts["place"]: {case.name: case for case in run.cases} for run in part.runs}
+    rows = []
+    for name in cases.get("s3", {}) | cases.get("local", {}):
+        shown = [name]
+        for place in ("local", "s3"):
+            case = cases.get(place, {}).get(name)
+            full = None if case is None else median_seconds(case, FULL)
+            own = None if case is None else median_seconds(case, DIFFERENTIAL)
+            shown += [seconds(full), seconds(own), times(ratio(full, own))]
+        case = cases.get("s3", {}).get(name)
+        asked = [] if case is None else [r.requests for r in refreshes(case, DIFFERENTIAL) if r.requests is not None]
+        rows.append((*shown, str(round(median(asked) or 0)) if asked else NOT_MEASURED))
+    places = [f"{place}: {what}" for place in ("disk", "S3") for what in ("full", "differential", "ratio")]
+    return Table("Object storage", ("query", *places, "requests"), rows)
+
+
 def ablation_table(part: Part) -> Table:
     """One row per query: how many times slower it is without each optimisation."""
     rows: list[tuple[str, ...]] = []

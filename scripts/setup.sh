@@ -71,5 +71,6 @@ if ! find_java >"$log" 2>&1; then
     find_java >"$log" 2>&1 || fail "$(tail -n 1 "$log")"
 fi
 step "Fetching the Delta Lake jars" "$venv/bin/python" -c 'from trickle.session import prefetch; prefetch()'
+step "Fetching Hadoop's client of S3, for the tests" "$venv/bin/python" -c 'from trickle.jars import s3_jars; s3_jars()'
 touch "$stamp"
 say "Ready."

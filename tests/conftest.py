@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from trickle.testing.s3 import S3Server
 
 # On a busy machine an example takes as long as it takes: that tells nothing of what is tested.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,16 +41,36 @@ def warehouse_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(warehouse_folder: Path) -> Iterator[SparkSession]:
+def s3_place() -> S3Server:
+    """Where a server of S3 will be, if a test asks for one: Spark must know it from its start."""
+    from trickle.testing.s3 import S3Server
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return S3Server(f"http://127.0.0.1:{free.getsockname()[1]}")
+
+
+@pytest.fixture(scope="session")
+def spark(warehouse_folder: Path, s3_place: S3Server) -> Iterator[SparkSession]:
     """The one Spark session of a test run."""
     from trickle.session import JAVA_OPTIONS, local_session
     from trickle.testing.jvm import QUICK_START
 
     # Side by side, one core for each of them is all there is.
     cores = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
-    session = local_session(warehouse_folder, cores=cores, memory="3g", config={JAVA_OPTIONS: QUICK_START})
+    config = {JAVA_OPTIONS: QUICK_START, **s3_place.settings}
+    session = local_session(warehouse_folder, cores=cores, memory="3g", config=config)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3(s3_place: S3Server) -> Iterator[S3Server]:
+    """A server of S3 with the bucket `lake`, which Spark knows."""
+    from trickle.testing.s3 import s3_server
+
+    with s3_server(port=int(s3_place.endpoint.rpartition(":")[2])) as server:
+        server.make_bucket("lake")
+        yield server
 
 
 @pytest.fixture(scope="module", autouse=True)

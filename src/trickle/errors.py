@@ -10,6 +10,7 @@
     ├── CancelledError           a refresh took too long or was called off
     ├── SuspendedError           the stream table waits for a person
     ├── StateError               a stream table's contents, record or definition are not what Trickle wrote
+    ├── StorageError             what tables lie on refuses, or does not answer
     ├── SparkError               Spark or a file reader failed while it worked for a verb
     └── SessionError             the Spark session cannot be used (Connect, no Delta, no Java)
 
@@ -82,6 +83,10 @@ class SuspendedError(TrickleError):
 
 class StateError(TrickleError):
     """A stream table's contents, record or definition are not what Trickle last wrote."""
+
+
+class StorageError(TrickleError, OSError):
+    """What tables lie on refuses, or does not answer: a bucket that is not there, refused credentials, a network."""
 
 
 class SparkError(TrickleError):

@@ -1,4 +1,4 @@
-"""Fetches the Delta Lake jars once, and remembers where they are.
+"""Fetches the jars of Delta Lake, and of Hadoop's client of S3, once, and remembers where they are.
 
 Spark itself does the fetching (Ivy, by ``spark-submit --packages``), so proxies, mirrors and repositories set up
 for Spark on a machine are honoured. The list of files goes into a small cache file; while the files it names exist,
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -28,51 +29,96 @@ print("JARS=" + json.dumps(SparkConf().get("spark.jars", "").split(",")))
 """
 
 
-def delta_package() -> str:
-    """Return the Maven coordinates of the Delta Lake that fits the installed ``pyspark`` and ``delta-spark``."""
+_AWS_SDK: Final = {"3.4.2": "2.29.52"}
+"""The version of Amazon's SDK that a Hadoop's client of S3 was built with."""
+
+_SDK_PARTS: Final = ("s3", "sts", "s3-transfer-manager")
+"""The parts of it that the client uses, 11 MB; the bundle of all parts, which Hadoop names, has 640 MB."""
+
+_SDK: Final = "software.amazon.awssdk"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Jars that are fetched together.
+
+    Attributes:
+        name: What the list of them is remembered by.
+        coordinates: Those of Maven.
+        without: What they name and is not to be fetched.
+    """
+
+    name: str
+    coordinates: tuple[str, ...]
+    without: tuple[str, ...] = ()
+
+
+def delta_package() -> Package:
+    """Return the Delta Lake that fits the installed ``pyspark`` and ``delta-spark``."""
     spark = ".".join(version("pyspark").split(".")[:2])
-    return f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+    found = f"io.delta:delta-spark_{spark}_2.13:{version('delta-spark')}"
+    return Package(f"jars-spark-{version('pyspark')}-delta-{version('delta-spark')}", (found,))
+
+
+def s3_package() -> Package:
+    """Return the client of S3 that fits the Hadoop in the installed ``pyspark``."""
+    jar = next((_spark_home() / "jars").glob("hadoop-client-api-*.jar"))
+    hadoop = jar.name.removeprefix("hadoop-client-api-").removesuffix(".jar")
+    client, sdk = f"org.apache.hadoop:hadoop-aws:{hadoop}", _AWS_SDK.get(hadoop)
+    name = f"jars-spark-{version('pyspark')}-s3-{hadoop}"
+    if sdk is None:
+        return Package(name, (client,))
+    return Package(name, (client, *(f"{_SDK}:{part}:{sdk}" for part in _SDK_PARTS)), without=(f"{_SDK}:bundle",))
 
 
 def delta_jars() -> tuple[Path, ...]:
-    """Return the jars to put on Spark's class path, fetching them if this machine has not yet."""
-    return cached_jars() or fetch_jars()
+    """Return the jars of Delta Lake to put on Spark's class path, fetching them if this machine has not yet."""
+    return _jars(delta_package())
 
 
-def cached_jars() -> tuple[Path, ...]:
+def s3_jars() -> tuple[Path, ...]:
+    """Return the jars of the client of S3, fetching them if this machine has not yet."""
+    return _jars(s3_package())
+
+
+def _jars(package: Package) -> tuple[Path, ...]:
+    return cached_jars(package) or fetch_jars(package)
+
+
+def cached_jars(package: Package) -> tuple[Path, ...]:
     """Return the remembered jars, or nothing if they were never fetched or have been removed since."""
     try:
-        jars = tuple(map(Path, json.loads(_cache_file().read_text(encoding="utf-8"))))
+        jars = tuple(map(Path, json.loads(_cache_file(package).read_text(encoding="utf-8"))))
     except (OSError, ValueError):
         return ()
     return jars if all(jar.is_file() for jar in jars) else ()
 
 
-def fetch_jars() -> tuple[Path, ...]:
-    """Let Spark resolve Delta's package, and remember the files.
+def fetch_jars(package: Package) -> tuple[Path, ...]:
+    """Let Spark resolve a package, and remember the files.
 
     Raises:
         SessionError: JARS_UNAVAILABLE, with the end of what Ivy said.
     """
-    package = delta_package()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "print_jars.py")
         script.write_text(_PRINT_JARS, encoding="utf-8")
-        command = [str(_spark_home() / "bin" / "spark-submit"), "--packages", package, str(script)]
+        command = [str(_spark_home() / "bin" / "spark-submit"), "--packages", ",".join(package.coordinates)]
+        command += ["--exclude-packages", ",".join(package.without)] if package.without else []
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+        done = subprocess.run([*command, str(script)], capture_output=True, text=True, env=env, check=False)
     listed = re.search(r"^JARS=(.+)$", done.stdout, re.MULTILINE)
     if done.returncode or not listed:
         said = " | ".join(line.strip() for line in done.stderr.splitlines() if _tells_why(line))
         raise SessionError(
             "JARS_UNAVAILABLE",
-            f"Spark could not fetch {package}: {said[-600:] or done.stderr[-600:]}",
+            f"Spark could not fetch {package.coordinates[0]}: {said[-600:] or done.stderr[-600:]}",
             hint="Check the network; behind a mirror set spark.jars.ivySettings in Spark's spark-defaults.conf.",
         )
     jars = tuple(
         path for path in (Path(item.removeprefix("file:")) for item in json.loads(listed[1])) if not _spark_has(path)
     )
-    _remember(jars)
+    _remember(package, jars)
     return jars
 
 
@@ -97,14 +143,14 @@ def _tells_why(line: str) -> bool:
     return any(word in line for word in ("not found", "Exception", "error", "ERROR", "timed out"))
 
 
-def _cache_file() -> Path:
+def _cache_file(package: Package) -> Path:
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "spark-trickle" / f"jars-spark-{version('pyspark')}-delta-{version('delta-spark')}.json"
+    return root / "spark-trickle" / f"{package.name}.json"
 
 
-def _remember(jars: tuple[Path, ...]) -> None:
+def _remember(package: Package, jars: tuple[Path, ...]) -> None:
     """Write the list in one step, so that a reader in another process never sees half of it."""
-    file = _cache_file()
+    file = _cache_file(package)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         transaction = file.with_name(f"{file.name}.{os.getpid()}")

@@ -1,4 +1,4 @@
-"""How a warehouse folder is laid out; read without Spark.
+"""How a warehouse is laid out, a folder on this machine or on an object store; read without Spark.
 
 <warehouse>/<table>/_delta_log             table of the database `default`
 <warehouse>/<db>.db/<table>/_delta_log     table of the database `<db>`
@@ -9,44 +9,90 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from trickle.tables.storage.schemes import Folder
+
 DEFAULT: Final = "default"
 
 #: The names Spark's session catalog admits.
 _NAME: Final = re.compile(r"\w+", re.ASCII)
+_LOG: Final = "_delta_log"
+
+#: Tables on object stores that were seen: each costs a request, and while its files are listed it is a table.
+_seen: Final[set[str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a folder holds: for each database the folder of each table."""
+    """What a warehouse holds: for each database the location of each table."""
 
-    databases: dict[str, Path]
-    tables: dict[tuple[str, str], Path]
+    databases: dict[str, str]
+    tables: dict[tuple[str, str], str]
 
 
-def read_layout(folder: Path) -> Layout:
-    """List the databases and Delta tables of a warehouse folder."""
-    databases: dict[str, Path] = {DEFAULT: folder}
-    for entry in _folders(folder):
-        if entry.name.endswith(".db") and _NAME.fullmatch(entry.name[:-3]):
-            databases.setdefault(entry.name[:-3].lower(), Path(entry.path))
-    tables: dict[tuple[str, str], Path] = {}
-    for database, place in databases.items():
-        for entry in _folders(place):
+def warehouse_location(warehouse: str | os.PathLike[str]) -> str:
+    """Return a warehouse as a URI, or as an absolute path if it is on this machine.
+
+    >>> warehouse_location("s3a://bucket/shop/"), warehouse_location("file:/data/shop")
+    ('s3a://bucket/shop', '/data/shop')
+    """
+    text = os.fspath(warehouse)
+    if is_remote(text):
+        return text.rstrip("/")
+    path = text.partition(":")[2] if text.startswith("file:/") else os.path.expanduser(text)  # noqa: PTH111
+    return os.path.realpath("/" + path.lstrip("/") if text.startswith("file:/") else path)
+
+
+def is_remote(location: str) -> bool:
+    """Return whether a location is a URI of another scheme than this machine's files."""
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme != "file"
+
+
+def read_layout(warehouse: str) -> Layout:
+    """List the databases and Delta tables of a warehouse."""
+    folder = _remote_folder(warehouse) if is_remote(warehouse) else None
+    databases: dict[str, str] = {DEFAULT: warehouse}
+    inside = list(_folders(warehouse, folder))
+    for name, place in inside:
+        if name.endswith(".db") and _NAME.fullmatch(name[:-3]):
+            databases.setdefault(name[:-3].lower(), place)
+    tables: dict[tuple[str, str], str] = {}
+    for database, at in databases.items():
+        for name, place in inside if at == warehouse else _folders(at, folder):
             # Spark writes names in lower case; a folder of another tool may not. Lower case comes last, so it wins.
-            if _NAME.fullmatch(entry.name) and os.path.isdir(f"{entry.path}/_delta_log"):  # noqa: PTH112 (5 µs, not 15)
-                tables[database, entry.name.lower()] = Path(entry.path)
+            if _NAME.fullmatch(name) and _is_table(place, folder):
+                tables[database, name.lower()] = place
     return Layout(databases, tables)
 
 
-def _folders(place: Path) -> Iterator[os.DirEntry[str]]:
+def _remote_folder(warehouse: str) -> Folder | None:
+    # Imported when it is needed: every command starts here.
+    from trickle.tables.storage.schemes import folder_at
+
+    return folder_at(warehouse)
+
+
+def _folders(place: str, folder: Folder | None) -> Iterator[tuple[str, str]]:
+    """Return names and locations of what lies in a folder, in order of the names."""
+    if folder is not None:
+        yield from ((name, f"{place}/{name}") for name in sorted(folder.storage.names(place)))
+    if is_remote(place):
+        return
     try:
         with os.scandir(place) as entries:
-            yield from sorted((entry for entry in entries if entry.is_dir()), key=lambda entry: entry.name)
+            yield from sorted((entry.name, entry.path) for entry in entries if entry.is_dir())
     except FileNotFoundError:
         return
+
+
+def _is_table(place: str, folder: Folder | None) -> bool:
+    if folder is None:
+        return os.path.isdir(f"{place}/{_LOG}")  # noqa: PTH112 (5 µs, not 15)
+    if place not in _seen and folder.storage.is_folder(f"{place}/{_LOG}"):
+        _seen.add(place)
+    return place in _seen

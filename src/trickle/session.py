@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.errors import SessionError
-from trickle.jars import delta_jars
+from trickle.jars import delta_jars, s3_jars
 from trickle.java import find_java
+from trickle.layout import is_remote, warehouse_location
 from trickle.model.options import memory_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -56,7 +57,8 @@ def local_session(
     same tables. Asking again for the same folder gives the running session.
 
     Args:
-        warehouse: Folder of the tables; made if it does not exist.
+        warehouse: Folder of the tables, made if it does not exist; or a URI on an object store, ``s3a://bucket/path``, for
+            which Hadoop's client of S3 is fetched.
         cores: Threads to run tasks on; all of the machine's by default.
         memory: Heap of the JVM, as Spark writes sizes, ``4g`` for one. By default a quarter of what the machine, or the
             container, has: at least 2 GiB and at most 16. Fixed by the first session of a process.
@@ -75,11 +77,11 @@ def local_session(
 
     from trickle.warehouse import sync
 
-    folder = Path(warehouse).expanduser().resolve()
+    folder = warehouse_location(warehouse)
     _refuse_connect_mode()
     running = SparkSession.getActiveSession() if SparkContext._active_spark_context else None
     if SparkContext._active_spark_context:
-        if running is None or running.conf.get(WAREHOUSE_CONF, None) != str(folder):
+        if running is None or running.conf.get(WAREHOUSE_CONF, None) != folder:
             raise SessionError(
                 "SESSION_ACTIVE",
                 "Another Spark session is running in this process.",
@@ -88,13 +90,15 @@ def local_session(
         sync(running)
         return running
 
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = _settings(folder, cores or os.cpu_count() or 1, memory or _default_memory())
+    if not is_remote(folder):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    jars = (*delta_jars(), *(s3_jars() if names_s3(folder, config or {}) else ()))
+    settings = _settings(folder, jars, cores or os.cpu_count() or 1, memory or _default_memory())
     for key, value in (config or {}).items():
         # The JVM's options are a list: the user's come after ours.
         settings[key] = f"{settings[key]} {value}" if key == JAVA_OPTIONS else _text(value)
     spark = _start(settings)
-    sync(spark)
+    sync(spark, is_new=True)
     return spark
 
 
@@ -158,7 +162,12 @@ def _default_memory() -> str:
     return f"{min(max(memory_bytes() // 4, _HEAP_FROM), _HEAP_TO) // 1024**2}m"
 
 
-def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
+def names_s3(warehouse: str, config: Mapping[str, str | int | bool]) -> bool:
+    """Return whether a session needs Hadoop's client of S3: its warehouse is there, or a setting names it."""
+    return warehouse.startswith("s3a:") or any(".s3a." in key for key in config)
+
+
+def _settings(folder: str, jars: Sequence[Path], cores: int, memory: str) -> dict[str, str]:
     log4j = Path(__file__).with_name("quiet.log4j2.properties")
     return {
         "spark.master": f"local[{cores}]",
@@ -167,7 +176,7 @@ def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         # On the class path rather than in spark.jars, which Spark copies to its own folder at each start.
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, delta_jars())),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j.as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -181,8 +190,8 @@ def _settings(folder: Path, cores: int, memory: str) -> dict[str, str]:
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.warehouse.dir": folder.as_uri(),
-        WAREHOUSE_CONF: str(folder),
+        "spark.sql.warehouse.dir": folder if is_remote(folder) else Path(folder).as_uri(),
+        WAREHOUSE_CONF: folder,
         # A change is small: more partitions than cores is only overhead.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.default.parallelism": str(cores),

@@ -6,13 +6,14 @@ not know and forgets what is gone. Several processes may work on one folder.
 
 `trickle.layout` knows how a folder is laid out.
 
+A warehouse on an object store is listed at most every two seconds: each look costs requests.
+
 Out of scope: tables made with their own LOCATION outside this layout, views, and tables of other formats. They live
 as long as the process, as Spark's catalog has it.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.layout import DEFAULT, read_layout
+from trickle.layout import DEFAULT, is_remote, read_layout
 from trickle.session import WAREHOUSE_CONF
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,34 +31,49 @@ if TYPE_CHECKING:
 #: A table whose log is younger may be about to be registered by a CREATE TABLE that runs in this process.
 SETTLE_SECONDS: Final = 1.0
 
+#: A warehouse on an object store is not listed again before so many seconds are over.
+LISTED_SECONDS: Final = 2.0
+
 _lock: Final = threading.Lock()
 
 #: By warehouse folder: tables of the catalog seen not to be of it. Asked about one by one they would be most of a sync.
-_elsewhere: Final[dict[Path, set[tuple[str, str]]]] = {}
+_elsewhere: Final[dict[str, set[tuple[str, str]]]] = {}
+
+#: When a warehouse on an object store was last listed, and when each of its tables was first seen.
+_listed: Final[dict[str, float]] = {}
+_first_seen: Final[dict[str, float]] = {}
 
 
-def sync(spark: SparkSession) -> None:
+def sync(spark: SparkSession, *, is_new: bool = False) -> None:
     """Register and forget tables and databases until the catalog equals the warehouse folder.
 
-    Does nothing on a session that `local_session` did not make. Costs about a millisecond when nothing changed.
+    Does nothing on a session that `local_session` did not make. Costs about a millisecond when nothing changed. In a session
+    that ``is_new`` nobody can be making a table.
     """
     folder = spark.conf.get(WAREHOUSE_CONF, None)
     if not folder:
         return
     with _lock:
+        if (
+            is_remote(folder)
+            and not is_new
+            and time.monotonic() - _listed.get(folder, -LISTED_SECONDS) < LISTED_SECONDS
+        ):
+            return
         catalog = _Catalog(spark)
-        if not _step(catalog, Path(folder)):
-            _step(catalog, Path(folder), is_settled=True)
+        if not _step(catalog, folder, is_settled=is_new and is_remote(folder)):
+            _step(catalog, folder, is_settled=True)
+        _listed[folder] = time.monotonic()
 
 
-def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
+def _step(catalog: _Catalog, folder: str, *, is_settled: bool = False) -> bool:
     """Bring catalog and folder together once; False after waiting for a table that is just being made."""
     found = read_layout(folder)
     known = catalog.databases()
     for database in found.databases.keys() - known:
         catalog.add_database(database, found.databases[database])
     for database in known - found.databases.keys():
-        if database != DEFAULT and catalog.has_database_at(database, folder / f"{database}.db"):
+        if database != DEFAULT and catalog.has_database_at(database, f"{folder}/{database}.db"):
             catalog.forget_database(database)
             known.discard(database)
 
@@ -76,23 +93,43 @@ def _step(catalog: _Catalog, folder: Path, *, is_settled: bool = False) -> bool:
     return True
 
 
-def _log(table: Path) -> Path:
-    return table / "_delta_log"
+def _log(table: str) -> str:
+    return f"{table}/_delta_log"
 
 
-def _age(table: Path) -> float:
-    """Return the seconds since a table's log was last added to; one that another thread or process dropped has settled."""
+def _age(table: str) -> float:
+    """Return the seconds since a table's log was last added to; one that another thread or process dropped has settled.
+
+    On an object store, since the table was first seen here.
+    """
+    if is_remote(table):
+        return time.monotonic() - _first_seen.setdefault(table, time.monotonic())
     try:
-        return time.time() - _log(table).stat().st_mtime
+        return time.time() - Path(_log(table)).stat().st_mtime
     except FileNotFoundError:
         return SETTLE_SECONDS
 
 
-def _has_commit(table: Path) -> bool:
-    try:
-        return any(name.endswith((".json", ".parquet")) for name in os.listdir(_log(table)))  # noqa: PTH208
-    except FileNotFoundError:
-        return False
+def _has_log(table: str) -> bool:
+    """Return whether a table has a log, perhaps an empty one."""
+    folder = folder_at(_log(table))
+    return folder is not None and folder.storage.is_folder(folder.address)
+
+
+def _has_commit(table: str) -> bool:
+    folder = folder_at(_log(table))
+    names = () if folder is None else folder.storage.names(folder.address)
+    return any(name.endswith((".json", ".parquet")) for name in names)
+
+
+def _uri(location: str) -> str:
+    return location if is_remote(location) else Path(location).as_uri()
+
+
+def _location(uri: Any) -> str:
+    """Return a java.net.URI as a location of ours."""
+    text = str(uri.getPath())
+    return text if uri.getScheme() in (None, "file") else f"{uri.getScheme()}://{uri.getAuthority()}{text}"
 
 
 class _Catalog:
@@ -114,25 +151,25 @@ class _Catalog:
                 return set()  # dropped by another thread meanwhile
             raise
 
-    def add_database(self, name: str, path: Path) -> None:
+    def add_database(self, name: str, path: str) -> None:
         self._catalog.createDatabase(self._database(name, path), True)
 
-    def has_database_at(self, name: str, path: Path) -> bool:
+    def has_database_at(self, name: str, path: str) -> bool:
         """The database lives in the warehouse folder, not at a LOCATION of its own."""
-        return bool(Path(self._catalog.getDatabase(name).locationUri().getPath()) == path)
+        return _location(self._catalog.getDatabase(name).locationUri()).rstrip("/") == path
 
     def forget_database(self, name: str) -> None:
         # Dropping a database or a managed table deletes its folder, which another process may have created again by now.
         # So it is first pointed at nothing.
-        self._catalog.alterDatabase(self._database(name, Path("/nonexistent") / f"{name}.db"))
+        self._catalog.alterDatabase(self._database(name, f"/nonexistent/{name}.db"))
         for table in self.tables(name):
             self._forget_table(name, table)
         self._catalog.dropDatabase(name, True, True)
 
-    def add_table(self, database: str, name: str, path: Path) -> None:
+    def add_table(self, database: str, name: str, path: str) -> None:
         self._catalog.createTable(self._table(database, name, path, "MANAGED"), True)
 
-    def forget_table_if_gone(self, database: str, name: str, folder: Path) -> bool:
+    def forget_table_if_gone(self, database: str, name: str, folder: str) -> bool:
         """Forget a managed Delta table of the warehouse whose log is no longer there; False if it is none of these."""
         try:
             table = self._catalog.getTable(database, name)
@@ -142,30 +179,30 @@ class _Catalog:
             raise
         if table.tableType().name() != "MANAGED" or table.provider().toString() != "Some(delta)":
             return False
-        path = Path(table.location().getPath())
-        if folder not in path.parents:
+        path = _location(table.location())
+        if not path.startswith(f"{folder}/"):
             return False
-        if not _log(path).is_dir():
+        if not _has_log(path):
             self._forget_table(database, name)
         return True
 
     def _forget_table(self, database: str, name: str) -> None:
         table = self._catalog.getTable(database, name)
         if table.tableType().name() == "MANAGED":
-            path = Path(table.location().getPath())
+            path = _location(table.location())
             self._catalog.alterTable(self._table(database, name, path, "EXTERNAL"))
             scala = _scala(self._jvm)
-            scala.delta_log.invalidateCache(self._spark._jsparkSession, scala.path(path.as_uri()))
+            scala.delta_log.invalidateCache(self._spark._jsparkSession, scala.path(_uri(path)))
         self._catalog.dropTable(database, name, True, False)
 
-    def _database(self, name: str, path: Path) -> Any:
+    def _database(self, name: str, path: str) -> Any:
         scala = _scala(self._jvm)
-        return scala.catalog_database(name, "", scala.path(path.as_uri()).toUri(), scala.empty_map)
+        return scala.catalog_database(name, "", scala.path(_uri(path)).toUri(), scala.empty_map)
 
-    def _table(self, database: str, name: str, path: Path, kind: str) -> Any:
+    def _table(self, database: str, name: str, path: str, kind: str) -> Any:
         scala = _scala(self._jvm)
         identifier = scala.identifier(name, scala.some(database))
-        storage = scala.storage(scala.some(scala.path(path.as_uri()).toUri()), *scala.storage_defaults)
+        storage = scala.storage(scala.some(scala.path(_uri(path)).toUri()), *scala.storage_defaults)
         return scala.catalog_table(
             identifier, scala.kinds[kind], storage, scala.empty_schema, scala.some("delta"), *scala.table_defaults
         )

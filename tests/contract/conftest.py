@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from trickle.model.options import DEFAULT, Options
+from trickle.model.table_options import NO_OPTIONS, TableOptions
 from trickle.tables.arrow.local import local_frame, row_key
-from trickle.tables.delta.create import create_target
+from trickle.tables.delta.create import make_target
 from trickle.tables.delta.source import DeltaSource
 from trickle.testing.memory import MemorySource, MemoryTarget
 
@@ -90,13 +92,15 @@ def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
 
 
 def delta_implementation(
-    spark: SparkSession, folder: Path, *, driver_io: bool, options: Options = DEFAULT
+    spark: SparkSession, folder: Path, *, driver_io: bool, options: Options = DEFAULT, bucket: str | None = None
 ) -> Implementation:
+    """Delta tables: in a folder, or in a bucket of S3."""
     made = options
     names: list[str] = []
+    place = f"{bucket}/{uuid.uuid4()}" if bucket else str(folder)
 
     def source(name: str, schema: str, rows: Rows, *, options: Options = DEFAULT) -> SourceTable:
-        path = str(folder / name)
+        path = f"{place}/{name}"
         local_frame(spark, rows, schema).write.format("delta").save(path)
         return DeltaSource(spark, name, path, driver_io=driver_io, options=options)
 
@@ -115,8 +119,15 @@ def delta_implementation(
         name = f"contract_{folder.name.replace('-', '_')}_{len(names)}"
         spark.sql(f"DROP TABLE IF EXISTS {name}")
         names.append(name)
-        return create_target(
-            spark, name, local_frame(spark, rows, schema), "created", driver_io=driver_io, options=made
+        frame = local_frame(spark, rows, schema)
+        return make_target(
+            spark,
+            name,
+            frame,
+            lambda target: target.append(frame, "created", target.state()),
+            driver_io=driver_io,
+            options=made,
+            table=TableOptions(location=f"{place}/{name}") if bucket else NO_OPTIONS,
         )
 
     return Implementation(
@@ -135,14 +146,21 @@ IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = 
     "delta-spark": partial(delta_implementation, driver_io=False),
     "delta-driver": partial(delta_implementation, driver_io=True),
     "delta-vectors": partial(delta_implementation, driver_io=True, options=Options(vector_rows=0)),
+    "delta-s3": partial(delta_implementation, driver_io=True, bucket="s3a://lake"),
 }
 """Every implementation that the suite runs over: a new format is a row here."""
 
 
-@pytest.fixture(params=list(IMPLEMENTATIONS))
+_LONG = {"delta-s3": pytest.mark.slow}
+"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` has a part of it."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=_LONG.get(name, ())) for name in IMPLEMENTATIONS])
 def tables(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, warehouse_folder: Path
 ) -> Iterator[Implementation]:
     """Every implementation in turn."""
+    if request.param == "delta-s3":
+        request.getfixturevalue("s3")
     yield IMPLEMENTATIONS[request.param](spark, tmp_path)
     shutil.rmtree(tmp_path, ignore_errors=True)

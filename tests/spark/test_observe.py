@@ -51,7 +51,7 @@ def test_a_session_and_the_logs_alone_tell_the_same(shop, spark, warehouse_folde
     assert (newest.trigger, first.trigger) == ("manual", "creation")
     assert dict(newest.frontier) == dict(report.frontier)
 
-    alone = Observer(warehouse_places(warehouse_folder))
+    alone = Observer(warehouse_places(str(warehouse_folder)))
     assert alone.history("observed.daily", 2) == (newest, first)
     assert {(s.table, s.health, s.sources) for s in alone.status() if s.table.startswith("observed.")} == {
         (s.table, s.health, s.sources) for s in shop.status() if s.table.startswith("observed.")

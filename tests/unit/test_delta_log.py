@@ -208,7 +208,7 @@ class Store(Handle):
     """A log that is not local: Delta's log store reads it."""
 
     def __init__(self, *texts: str) -> None:
-        super().__init__("s3a://bucket/orders")
+        super().__init__("hdfs://host/orders")
         self.texts = list(texts)
 
     def head(self) -> tuple[int, str]:
@@ -242,7 +242,7 @@ def test_on_other_storage_malformed_commits_and_refusals_of_delta_are_named() ->
         raise PySparkException("[DELTA_UNSUPPORTED_FEATURES_FOR_READ] Unsupported Delta read feature: sparkles")
 
     assert (malformed.value.code, refused.value.code) == ("UNREADABLE_LOG", "UNREADABLE_LOG")
-    assert all("'orders' at s3a://bucket/orders" in error.value.message for error in (malformed, refused, unknown))
+    assert all("'orders' at hdfs://host/orders" in error.value.message for error in (malformed, refused, unknown))
     assert unknown.value.code == "UNSUPPORTED_PROTOCOL"
 
 

@@ -73,7 +73,7 @@ class Place:
 
     def prepare(self, _: object, without: Any = ()) -> Any:
         self.compiled.append(tuple(without))
-        source = SimpleNamespace(head=lambda: 1, columns=lambda _: self.columns)
+        source = SimpleNamespace(path="", head=lambda: 1, columns=lambda _: self.columns)
         return SimpleNamespace(
             sources={"orders": source}, used={"orders": ("id",)}, without=tuple(without), is_time_dependent=False
         )

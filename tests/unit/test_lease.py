@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from dataclasses import dataclass
 
 import pytest
 
 from trickle.schedule.lease import Lease
-from trickle.tables.storage.schemes import folder_at
+from trickle.tables.storage.credentials import s3_settings
+from trickle.tables.storage.object_store import ObjectStorage
+from trickle.tables.storage.schemes import Folder, folder_at
+from trickle.tables.storage.settings import GivenSettings
+from trickle.testing.s3 import s3_server
 
 
 @dataclass
@@ -24,9 +29,17 @@ def clock():
     return Clock()
 
 
-@pytest.fixture
-def lease(tmp_path, clock):
-    folder = folder_at(str(tmp_path))
+@pytest.fixture(scope="module")
+def bucket():
+    with s3_server() as server:
+        server.make_bucket("leases")
+        given = {key.removeprefix("spark.hadoop."): text for key, text in server.settings.items()}
+        yield ObjectStorage("s3", "s3a://leases", s3_settings("leases", "s3a://leases", GivenSettings(given)))
+
+
+@pytest.fixture(params=["local", "s3"])
+def lease(request, tmp_path, clock, bucket):
+    folder = folder_at(str(tmp_path)) if request.param == "local" else Folder(bucket, f"s3a://leases/{uuid.uuid4()}")
     return lambda: Lease(folder, seconds=9, clock=clock)
 
 

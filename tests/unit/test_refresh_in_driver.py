@@ -42,6 +42,7 @@ class Table:
     versions: list[Rows]
     written: str | None = None
     recorded: int = 0
+    path: str = ""
 
     # -- a source
 

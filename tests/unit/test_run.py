@@ -26,6 +26,7 @@ class Source:
 
     newest: int = 1
     classified: list[tuple[int, int]] = field(default_factory=list)
+    path: str = "orders"
 
     def head(self) -> int:
         return self.newest

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Barrier, Thread
 
@@ -12,22 +13,41 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from trickle.tables.storage.credentials import s3_settings
 from trickle.tables.storage.local import LocalStorage
-from trickle.tables.storage.schemes import STORAGES, Folder, folder_at
+from trickle.tables.storage.object_store import CACHE_BYTES, ObjectStorage
+from trickle.tables.storage.remote_file import BLOCK, TAIL
+from trickle.tables.storage.schemes import Folder, folder_at
+from trickle.tables.storage.settings import GivenSettings
+from trickle.testing.s3 import S3Server, s3_server
 
-FACTORIES: Mapping[str, Callable[[Path], Folder]] = {
-    "LocalStorage": lambda path: Folder(LocalStorage(), str(path)),
+
+def _bucket_of(server: S3Server, tail: int = TAIL, block: int = BLOCK, cache: int = CACHE_BYTES) -> Folder:
+    settings = GivenSettings({key.removeprefix("spark.hadoop."): text for key, text in server.settings.items()})
+    client = s3_settings("storage", "s3a://storage", settings)
+    storage = ObjectStorage("s3", "s3a://storage", client, tail=tail, block=block, cache=cache)
+    return Folder(storage, f"s3a://storage/a folder/{uuid.uuid4()}")
+
+
+FACTORIES: Mapping[str, Callable[[Path, S3Server], Folder]] = {
+    "LocalStorage": lambda path, _: Folder(LocalStorage(), str(path)),
+    "ObjectStorage": lambda _, server: _bucket_of(server),
+    "ObjectStorage, by small ranges": lambda _, server: _bucket_of(server, tail=20, block=30),
+    "ObjectStorage, without a cache": lambda _, server: _bucket_of(server, cache=0),
 }
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    with s3_server() as running:
+        running.make_bucket("storage")
+        yield running
+
+
 @pytest.fixture(params=list(FACTORIES))
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+def folder(request: pytest.FixtureRequest, tmp_path: Path, server: S3Server) -> Folder:
     """An empty folder on every storage in turn."""
-    return FACTORIES[request.param](tmp_path)
-
-
-def test_every_storage_is_tested_here() -> None:
-    assert {type(storage).__name__ for storage in STORAGES.values()} <= set(FACTORIES)
+    return FACTORIES[request.param](tmp_path, server)
 
 
 def test_locations_are_known_by_their_scheme() -> None:
@@ -40,7 +60,7 @@ def test_locations_are_known_by_their_scheme() -> None:
             "/data/a b",
         )
     assert folder_at("/data/a:b/orders") is not None
-    for location in ("s3a://bucket/orders", "hdfs://host/orders", "orders", ""):
+    for location in ("hdfs://host/orders", "s3a:/bucket/orders", "orders", ""):
         assert folder_at(location) is None
 
 
@@ -51,7 +71,8 @@ def test_what_is_put_is_read(folder: Folder) -> None:
 
     assert storage.get(folder / "a") == b"0123456789"
     assert storage.size(folder / "a") == 10
-    assert storage.get_many([folder / "b", folder / "none", folder / "a"]) == [b"", None, b"0123456789"]
+    found = storage.get_many([folder / "b", folder / "none", folder / "a"])
+    assert [one and one[0] for one in found] == [b"", None, b"0123456789"]
     assert storage.get_ranges(folder / "a", [(2, 3), (9, 1), (0, 0)]) == [b"234", b"9", b""]
     assert sorted(storage.names(folder.address)) == ["a", "b"]
     assert storage.missing([folder / "none", folder / "a", folder / "more"]) == [folder / "none", folder / "more"]
@@ -68,6 +89,7 @@ def test_what_is_not_there_is_said(folder: Folder) -> None:
         assert storage.names(address) == []
         assert not storage.is_folder(address)
     storage.delete(folder / "none")
+    storage.delete()
 
 
 def test_a_file_in_the_place_of_another_has_another_mark(folder: Folder) -> None:
@@ -107,23 +129,40 @@ def test_of_many_who_put_a_file_one_wins(folder: Folder) -> None:
 
 def test_the_newest_version_is_found_from_any_known_one(folder: Folder) -> None:
     storage = folder.storage
-    assert storage.newest_version(folder.address, -1) == -1
+    assert storage.versions(folder.address, -1) == {}
     for version in (0, 1, 2, 3, 5):  # one is missing
         storage.put(folder / f"{version:020d}.json", b"{}")
     for name in (f"{9:020d}.crc", "_last_checkpoint", f"{7:020d}.checkpoint.parquet", f"{8:019d}x.json"):
         storage.put(folder / name, b"")
 
-    assert [storage.newest_version(folder.address, after) for after in (-1, 0, 3, 5)] == [5, 5, 5, 5]
+    for known in (-1, 0, 3, 5):
+        found = storage.versions(folder.address, known)
+        assert max(found) == 5
+        assert known == -1 or found[known] == storage.mark(folder / f"{known:020d}.json")
+        assert found[5] == storage.get_marked(folder / f"{5:020d}.json")[1]
+    assert 4 not in storage.versions(folder.address, 4)
+
+
+def test_a_log_that_is_shorter_than_its_hint_is_listed_whole(folder: Folder) -> None:
+    storage = folder.storage
+    storage.put(folder / f"{3:020d}.json", b"{}")
+    for hint in (b'{"version":7}', b'{"version":2,"size":3}', b"nonsense", b'{"version": 3}'):
+        storage.put(folder / "_last_checkpoint", hint)
+
+        assert max(storage.versions(folder.address, -1)) == 3
 
 
 def test_readers_and_writers_of_parquet_take_its_files(folder: Folder) -> None:
     storage, rows = folder.storage, pa.table({"k": [1, 2, 3]})
     with storage.writable(folder / "rows.parquet") as sink:
         pq.write_table(rows, sink.file)
+    sink.wait()
 
     assert sink.size == storage.size(folder / "rows.parquet")
-    assert pq.read_table(storage.readable(folder / "rows.parquet")).equals(rows)
-    assert pl.read_parquet(storage.readable(folder / "rows.parquet"))["k"].to_list() == [1, 2, 3]
+    for _ in range(2):
+        assert pq.read_table(storage.readable(folder / "rows.parquet")).equals(rows)
+        place = storage.scannable([folder / "rows.parquet"])
+        assert pl.read_parquet(place.files, glob=False, **place.options)["k"].to_list() == [1, 2, 3]
 
 
 def test_a_lock_lets_one_in_at_a_time(folder: Folder) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from trickle.errors import ConflictError, SessionError, SourceError, SparkError, StateError, TrickleError
+from trickle.errors import ConflictError, SessionError, SourceError, SparkError, StateError, StorageError, TrickleError
 from trickle.schedule.memory import Memory
 from trickle.schedule.transient import is_transient
 
@@ -30,6 +30,7 @@ def caused(error: TrickleError, cause: BaseException) -> TrickleError:
         SparkError("FAILED_READ_FILE.NO_HINT", "s3a://b/f: Status Code: 503, SlowDown"),
         caused(SparkError("UNREADABLE_FILE", "OSError: …"), OSError(errno.EIO, "input/output error")),
         caused(SparkError("UNREADABLE_FILE", "OSError: …"), OSError(errno.ENOSPC, "disk full")),
+        StorageError("STORAGE_FAILED", "no answer"),
         TimeoutError("no answer"),
         ConnectionResetError(errno.ECONNRESET, "reset"),
     ],
@@ -46,6 +47,7 @@ def test_what_passes_by_itself(error):
         SparkError("SPARK_ERROR", "Job aborted due to stage failure: a UDF raised ValueError"),
         StateError("SUM_OVERFLOW", "a sum does not fit"),
         SourceError("SOURCE_MISSING", "gone"),
+        StorageError("STORAGE_REFUSED", "not yours"),
         caused(SparkError("UNREADABLE_FILE", "…"), FileNotFoundError(errno.ENOENT, "gone")),
         caused(SparkError("UNREADABLE_FILE", "…"), PermissionError(errno.EACCES, "not yours")),
         caused(SparkError("UNREADABLE_FILE", "…"), OSError("not a Parquet file")),

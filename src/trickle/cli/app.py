@@ -6,7 +6,6 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -30,9 +29,11 @@ INTERRUPTED: Final = 130
 
 _COMMON: Final[dict[str, Any]] = {
     "warehouse": Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--warehouse", "-w", metavar="DIR", help="Folder of the tables [env TRICKLE_WAREHOUSE, else ./warehouse]."
+            *("--warehouse", "-w"),
+            metavar="DIR",
+            help="Folder of the tables, or its URI [env TRICKLE_WAREHOUSE, else ./warehouse].",
         ),
     ],
     "master": Annotated[str | None, typer.Option(metavar="URL", help="Master of Spark [this machine].")],

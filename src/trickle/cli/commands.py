@@ -30,8 +30,10 @@ def observing(settings: Settings) -> Iterator[Observer]:
     """Look at the tables: by their logs alone if they are in a folder, else in a session."""
     from trickle.observe.observer import Observer
     from trickle.observe.places import warehouse_places
+    from trickle.tables.storage.settings import give_settings
 
     if not settings.has_own_session:
+        give_settings(settings.conf)
         yield Observer(warehouse_places(settings.folder()))
         return
     with _session(settings) as trickle:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from trickle.errors import SessionError
+from trickle.layout import is_remote, warehouse_location
 
 WAREHOUSE_VARIABLE: Final = "TRICKLE_WAREHOUSE"
 DEFAULT_WAREHOUSE: Final = "warehouse"
@@ -27,14 +28,14 @@ class Settings:
     """The options that all commands share.
 
     Attributes:
-        warehouse: The folder of the tables, as given; None if it was not.
+        warehouse: The folder of the tables or its URI, as given; None if it was not.
         master: Spark's master; None for this machine.
         conf: More Spark settings.
         format: How to answer; None if it was not said.
         debug: Whether to show stack traces and what Spark prints.
     """
 
-    warehouse: Path | None = None
+    warehouse: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     format: Format | None = None
@@ -60,8 +61,8 @@ class Settings:
         """Whether the tables are those of a session of one's own: its settings were given, and no folder."""
         return self._asked_folder() is None and bool(self.master or self.conf)
 
-    def folder(self) -> Path:
-        """Return the folder of the tables.
+    def folder(self) -> str:
+        """Return the folder of the tables, or its URI.
 
         Raises:
             SessionError: ``NO_WAREHOUSE``.
@@ -71,17 +72,17 @@ class Settings:
             text = f"no warehouse is given, and there is no folder ./{DEFAULT_WAREHOUSE}."
             hint = f"Use --warehouse DIR, or set {WAREHOUSE_VARIABLE}."
             raise SessionError("NO_WAREHOUSE", text, hint=hint)
-        if not asked.is_dir():
+        if not is_remote(asked) and not Path(asked).is_dir():
             text = f"there is no warehouse folder {asked}."
             raise SessionError("NO_WAREHOUSE", text, hint="Check the path; trickle.local_session(…) makes one.")
         return asked
 
-    def _asked_folder(self) -> Path | None:
+    def _asked_folder(self) -> str | None:
         named = self.warehouse or os.environ.get(WAREHOUSE_VARIABLE)
         if named:
-            return Path(named).expanduser().absolute()
-        default = Path(DEFAULT_WAREHOUSE).absolute()
-        return default if default.is_dir() and not (self.master or self.conf) else None
+            return warehouse_location(named)
+        default = Path(DEFAULT_WAREHOUSE)
+        return warehouse_location(default) if default.is_dir() and not (self.master or self.conf) else None
 
 
 def read_pairs(pairs: Sequence[str], what: str) -> dict[str, str]:

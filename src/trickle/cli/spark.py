@@ -60,9 +60,9 @@ def _own_session(settings: Settings) -> SparkSession:
     """Start a session with the settings of this machine's Spark, ours where these say nothing."""
     from pyspark.sql import SparkSession
 
-    from trickle.jars import delta_jars
+    from trickle.jars import delta_jars, s3_jars
     from trickle.java import find_java
-    from trickle.session import DELTA_CATALOG, DELTA_EXTENSION
+    from trickle.session import DELTA_CATALOG, DELTA_EXTENSION, names_s3
 
     os.environ["JAVA_HOME"] = str(find_java().home)
     builder: Any = SparkSession.builder
@@ -75,7 +75,8 @@ def _own_session(settings: Settings) -> SparkSession:
     given = {**_machine_settings(), **settings.conf}
     wanted = {**{key: value for key, value in defaults.items() if key not in given}, **settings.conf}
     if not any("delta" in given.get(key, "") for key in ("spark.jars", "spark.jars.packages")):
-        wanted["spark.jars"] = ",".join([*filter(None, [given.get("spark.jars")]), *map(str, delta_jars())])
+        jars = (*delta_jars(), *(s3_jars() if names_s3("", settings.conf) else ()))
+        wanted["spark.jars"] = ",".join([*filter(None, [given.get("spark.jars")]), *map(str, jars)])
     if settings.master:
         builder = builder.master(settings.master)
     for key, value in wanted.items():

@@ -38,6 +38,7 @@ from trickle.refresh.verify import verify_table
 from trickle.refresh.write import StateTooBigError
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.catalog import Catalog
+from trickle.tables.looks import look_again, one_look
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
@@ -170,11 +171,12 @@ class Engine:
         """Bring a stream table up to date with its sources."""
         full_name = self.qualify(name)
         # A second thread waits and usually finds nothing to do: working in parallel with the first would be wasted.
-        with self.tables.lock(full_name):
+        with self.tables.lock(full_name), one_look():
+            self.tables.look_at_once(full_name, self.options)
             table = self.tables.get(full_name)
             self.suspensions.check(full_name, table.location)
             report = self.refresh_open(table, request)
-        behind = self.upstream.warnings(table.prepared.sources)
+            behind = self.upstream.warnings(table.prepared.sources)
         return replace(report, warnings=(*report.warnings, *behind)) if behind else report
 
     def refresh_open(self, table: OpenTable, request: Request) -> RefreshReport:
@@ -212,9 +214,11 @@ class Engine:
         while True:
             refresh = Refresh(self.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
             try:
-                outcome = refresh.run()
+                with one_look(goes_on=True):
+                    outcome = refresh.run()
             except ConflictError:
                 # It starts from the other one's result and usually finds nothing to do.
+                look_again()
                 conflicts += 1
                 if conflicts >= self.options.attempts:
                     raise

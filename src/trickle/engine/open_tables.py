@@ -99,6 +99,12 @@ class OpenTables:
         with self.lock(name, "compile"):  # others may ask about it while it is refreshed
             return self._open_found(self.find(name))
 
+    def look_at_once(self, name: str, options: Options) -> None:
+        """Look side by side at what a stream table that is open reads, if that is far away."""
+        known = self._open.get(name)
+        if known is not None:
+            known.for_refresh(options).look_at_once()
+
     def get_all(self) -> Iterator[tuple[str, OpenTable | Exception]]:
         """Return every stream table of the catalog; for one that cannot be opened, why."""
         for found in self._find_all():

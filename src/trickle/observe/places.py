@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trickle.errors import DefinitionError
@@ -81,10 +80,10 @@ class ListedPlaces:
         return self.known.get(name)
 
 
-def warehouse_places(folder: Path) -> ListedPlaces:
-    """Return the tables of a warehouse folder."""
-    found = read_layout(folder.absolute()).tables
-    return ListedPlaces({_shown(schema, table): str(path) for (schema, table), path in sorted(found.items())})
+def warehouse_places(warehouse: str) -> ListedPlaces:
+    """Return the tables of a warehouse, by its path or URI."""
+    found = read_layout(warehouse).tables
+    return ListedPlaces({_shown(schema, table): place for (schema, table), place in sorted(found.items())})
 
 
 @dataclass(frozen=True, slots=True)

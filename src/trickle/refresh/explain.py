@@ -17,6 +17,7 @@ from trickle.refresh.decide import decide
 from trickle.refresh.look import look
 from trickle.refresh.steps import AdvanceFrontier, ApplyChange, Fail, NoData, Recompute, Step, describe
 from trickle.rules import CHANGE_RULES
+from trickle.tables.storage.schemes import why_spark
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
@@ -105,7 +106,8 @@ def _plans(prepared: Prepared) -> list[str]:
     """Show the columns read, the plans with their laws, and the change plans."""
     lines = []
     for source, columns in sorted(prepared.used.items()):
-        lines += [f"  reads {source}: {', '.join(columns)}", *_keys(prepared.sources[source])]
+        lines += [f"  reads {source}: {', '.join(columns)}", *_storage(prepared.sources[source])]
+        lines += _keys(prepared.sources[source])
     if prepared.obstacles:
         lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
         lines += ["", "Refreshed in full, because"]
@@ -127,6 +129,12 @@ def _plans(prepared: Prepared) -> list[str]:
     off = prepared.program.disable & OPTIMISATIONS
     lines += [*_changes(prepared.program, prepared), "", f"Optimisations: {', '.join(sorted(OPTIMISATIONS - off))}"]
     return [*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])]
+
+
+def _storage(source: SourceTable) -> list[str]:
+    """Show that only Spark can reach the storage of a source, and why."""
+    why = why_spark(source.path)
+    return [] if why is None else [f"    which only Spark can read: only Hadoop knows {why}"]
 
 
 def _keys(source: SourceTable) -> list[str]:

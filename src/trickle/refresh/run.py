@@ -31,6 +31,7 @@ from trickle.refresh.steps import (
 )
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.refresh.write import CATCH_UP, StateTooBigError, Writer
+from trickle.tables.looks import look_again
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,6 +74,7 @@ class Refresh:
         if self.request.deadline is not None:
             self.watch.before_step = self.request.deadline.check
         with self.watch.step("look"):
+            self.tables.look_at_once()
             began = self.tables.target.state()
         is_replaced = self.tables.definition is not None and began.definition != self.tables.definition
         if is_replaced and self.request.redefine is None:
@@ -132,6 +134,7 @@ class Refresh:
 
     def _is_overtaken(self, began: TargetState) -> bool:
         """Return whether another refresh of the table has committed since this one began."""
+        look_again()
         try:
             return self.tables.target.state().record_version != began.record_version
         except Exception:

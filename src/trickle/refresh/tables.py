@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from trickle.layout import is_remote
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.looks import at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,6 +44,14 @@ class RefreshTables:
     def sources(self) -> Mapping[str, SourceTable]:
         """The sources by name, and the state tables opened so far."""
         return {**self.prepared.sources, **{name: source for name, (_, source) in self._opened.items()}}
+
+    def look_at_once(self) -> None:
+        """Look at all logs that are far away side by side: then each of them is one that was seen."""
+        sources = [source for source in self.prepared.sources.values() if is_remote(source.path)]
+        if sources:
+            names = [p.state_table.name for p in self.prepared.state_tables if p.state_table is not None]
+            stored = [] if self.store is None else [partial(self.find_state_table, name) for name in names]
+            at_once([self.target.state, *(source.head for source in sources), *stored])
 
     def program_of(self, state_table: str) -> Program:
         """Return the program of a state table."""

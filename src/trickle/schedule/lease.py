@@ -146,6 +146,5 @@ def open_lease(spark: SparkSession, seconds: float = 15.0) -> Lease | None:
     folder = folder_at(f"{place}/{_FOLDER}") if place else None
     if folder is None:
         return None
-    if (path := folder.storage.path(folder.address)) is not None:
-        path.mkdir(parents=True, exist_ok=True)
+    folder.storage.make_folder(folder.address, parents=True)
     return Lease(folder, seconds)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from trickle.errors import ConflictError, SessionError, SparkError, TrickleError
+from trickle.errors import ConflictError, SessionError, SparkError, StorageError, TrickleError
 
 _PASSING: Final = frozenset(
     {
@@ -48,6 +48,8 @@ def _is_transient(error: BaseException) -> bool:
             return True  # the table is not to blame for the session
         case SparkError():
             return error.code.startswith(_UNNAMED) and _TEXTS.search(error.message) is not None
+        case StorageError():
+            return error.code == "STORAGE_FAILED"
         case TrickleError():
             return False
         case TimeoutError() | ConnectionError() | BlockingIOError() | InterruptedError():

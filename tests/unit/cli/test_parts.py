@@ -47,12 +47,18 @@ def test_a_session_of_ones_own_needs_settings_and_no_folder(tmp_path, monkeypatc
 
     assert Settings(master="yarn").has_own_session
     assert not Settings().has_own_session
-    assert not Settings(tmp_path, master="yarn").has_own_session
-    assert Settings().folder() == tmp_path / "warehouse"
+    assert not Settings(str(tmp_path), master="yarn").has_own_session
+    assert Settings().folder() == str(tmp_path / "warehouse")
     with pytest.raises(SessionError, match="NO_WAREHOUSE"):
-        Settings(tmp_path / "none").folder()
+        Settings(str(tmp_path / "none")).folder()
     monkeypatch.setenv("TRICKLE_WAREHOUSE", str(tmp_path))
-    assert Settings(master="yarn").folder() == tmp_path
+    assert Settings(master="yarn").folder() == str(tmp_path)
+
+
+def test_a_warehouse_may_be_on_an_object_store(monkeypatch):
+    monkeypatch.setenv("TRICKLE_WAREHOUSE", "s3a://bucket/shop/")
+
+    assert Settings().folder() == "s3a://bucket/shop"
 
 
 def test_settings_of_the_machine_are_read_as_spark_reads_them(tmp_path, monkeypatch):

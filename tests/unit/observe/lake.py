@@ -100,7 +100,7 @@ class Lake:
 
     def observer(self) -> Observer:
         """Look at it."""
-        return Observer(warehouse_places(self.folder), clock=lambda: self.now)
+        return Observer(warehouse_places(str(self.folder)), clock=lambda: self.now)
 
     def _commit(self, name: str, ago: float, operation: str, actions: list[Any], **info: Any) -> None:
         self.versions[name] += 1

@@ -115,7 +115,7 @@ def test_a_log_that_tells_nothing_without_spark_says_so(totals):
 
 
 def test_a_storage_that_only_spark_reads_is_refused():
-    places = ListedPlaces({"default.totals": "s3a://bucket/totals"})
+    places = ListedPlaces({"default.totals": "hdfs://host/totals"})
 
     (found,) = Observer(places).status()
 

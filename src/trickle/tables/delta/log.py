@@ -10,22 +10,23 @@ ends in ``UNREADABLE_LOG``: to pass over it would be to lose rows.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from urllib.parse import unquote
 
-from trickle.errors import SourceError, TrickleError
+from trickle.errors import SourceError, StorageError, TrickleError
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
+from trickle.tables import looks
 from trickle.tables.delta.actions import Commit, MalformedCommitError, parse_commit
 from trickle.tables.delta.driver.fit import unknown_reading
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trickle.tables.storage.protocol import Mark
     from trickle.tables.storage.schemes import Folder
@@ -109,6 +110,7 @@ class DeltaLogFiles:
         self._coordinated: bool | None = None
         self._head = -1
         self._head_mark: Mark | None = None
+        self._marks: Mapping[int, Mark] = {}
         limit = options.log_commits_kept
         self._commits: Cache[int, _Read] = Cache("log commits", limit)
         self._in_force: dict[str, Cache[int, Mapping[str, Any]]] = {
@@ -128,9 +130,17 @@ class DeltaLogFiles:
             SourceError: ``SOURCE_MISSING``, no table is there.
         """
         with self.lock:
+            known = looks.seen(self, self.generation)
+            if known is not None:
+                return known
+            before = self._head
             head = self._remote_head() if self._by_store() else self._local_head()
             if head < 0:
                 self._forget()
+            elif self._is_far:
+                looks.note(self, self.generation, head)
+                if 0 <= before < head <= before + self._options.log_steps_back:
+                    self._fetch(range(before + 1, head + 1))  # that is what will be asked for next
         if head < 0:
             raise SourceError(
                 "SOURCE_MISSING",
@@ -138,6 +148,28 @@ class DeltaLogFiles:
                 hint="Was it dropped or moved? Create it again, or change the definition.",
             )
         return head
+
+    def is_there(self) -> bool:
+        """Return whether one look, which is made anyway, shows the log; False where asking for its folder takes less."""
+        try:
+            return self._is_far and self.head() >= 0
+        except SourceError:
+            return False
+
+    @property
+    def _is_far(self) -> bool:
+        """Whether each look at the log is a request that the driver makes."""
+        return self.folder is not None and self.folder.storage.path(self.folder.address) is None
+
+    def committed(self, version: int, text: str, mark: Mark | None) -> None:
+        """Take note of a commit of ours, which then need not be read; without its mark it is."""
+        with self.lock:
+            if mark is None or self._head != version - 1:
+                looks.look_again()
+                return
+            self._parsed(version, text, mark)
+            self._head, self._head_mark, self._marks = version, mark, {**self._marks, version: mark}
+            looks.note(self, self.generation, version)
 
     def commits(self, since: int, upto: int) -> tuple[Commit, ...]:
         """Return the commits after ``since`` up to and including ``upto``, oldest first.
@@ -151,6 +183,8 @@ class DeltaLogFiles:
     def _read_commits(self, since: int, upto: int) -> tuple[Commit, ...]:
         if self._by_store() and not {*range(since + 1, upto + 1)} <= {*self._commits.keys()}:
             self._read_by_store(since + 1, upto)
+        elif self._is_far:
+            self._fetch(range(since + 1, upto + 1))
         found = []
         for version in range(since + 1, upto + 1):
             commit = self.commit(version)
@@ -182,20 +216,34 @@ class DeltaLogFiles:
             self._read_by_store(version, version)
             known = self._commits.known(version)
             return None if known is None else known.commit
-        mark = self._mark(version)  # before reading: a later write makes another file
         try:
-            text = self.folder.storage.get(self._file(version)).decode()
+            data, mark = self.folder.storage.get_marked(self._file(version))
+            text = data.decode()
         except FileNotFoundError:
             return None
+        except StorageError:
+            raise
         except (OSError, ValueError) as error:
             raise self._unreadable(version, str(error)) from error
         return self._parsed(version, text, mark)
+
+    def _fetch(self, versions: Sequence[int]) -> None:
+        """Read commits at once; what is wrong with one is said when it is asked for."""
+        if self.folder is None or self._by_store():
+            return
+        versions = [version for version in versions if self._commits.known(version) is None]
+        for part in range(0, len(versions), self._options.log_commits_kept):
+            some = versions[part : part + self._options.log_commits_kept]
+            for version, read in zip(some, self.folder.storage.get_many(list(map(self._file, some))), strict=True):
+                with suppress(ValueError, TrickleError):
+                    if read is not None:
+                        self._parsed(version, read[0].decode(), read[1])
 
     def digest(self, version: int) -> str | None:
         """Return what distinguishes a version from another of the same number, None if the log no longer has it."""
         with self.lock:
             known = self._commits.known(version)
-            if known is not None and known.mark is not None and self._mark(version) not in (known.mark, None):
+            if known is not None and known.mark is not None and self._mark_seen(version) not in (known.mark, None):
                 self._forget()
                 self._handle.forget()
             commit = self._read_commit(version)
@@ -324,16 +372,16 @@ class DeltaLogFiles:
         return commit_file(self.folder, version) if self.folder is not None else ""
 
     def _local_head(self) -> int:
-        if self._head >= 0 and self._mark(self._head) != self._head_mark:
+        self._marks = self._look(self._head)
+        if self._head >= 0 and self._marks.get(self._head) != self._head_mark:
             self._forget()
             self._handle.forget()
+            self._marks = self._look(-1)
         # If a commit is missing, later ones still count: stopping before it would ignore them.
-        self._head = (
-            -1 if self.folder is None else self.folder.storage.newest_version(self.folder / LOG_FOLDER, self._head)
-        )
+        self._head = max(self._marks, default=-1)
         if self._head < 0:
             return -1
-        self._head_mark = mark = self._mark(self._head)
+        self._head_mark = mark = self._marks[self._head]
         known = self._commits.known(self._head)
         if known is not None and known.mark != mark:
             self._forget()
@@ -341,8 +389,14 @@ class DeltaLogFiles:
             return self._local_head()
         return self._head
 
-    def _mark(self, version: int) -> Mark | None:
-        return None if self.folder is None else self.folder.storage.mark(self._file(version))
+    def _look(self, known: int) -> Mapping[int, Mark]:
+        return {} if self.folder is None else self.folder.storage.versions(self.folder / LOG_FOLDER, known)
+
+    def _mark_seen(self, version: int) -> Mark | None:
+        """Return the mark of a version at the last look at the head, which may have told it."""
+        if version in self._marks or self.folder is None:
+            return self._marks.get(version)
+        return self.folder.storage.mark(self._file(version))
 
     def _remote_head(self) -> int:
         with self.errors_named():
@@ -359,7 +413,7 @@ class DeltaLogFiles:
         return known is not None and self.digest(self._head) != known.commit.digest
 
     def _forget(self) -> None:
-        self._head, self._head_mark, self._coordinated = -1, None, None
+        self._head, self._head_mark, self._coordinated, self._marks = -1, None, None, {}
         self._commits.clear()
         for known in self._in_force.values():
             known.clear()

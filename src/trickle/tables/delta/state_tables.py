@@ -68,6 +68,8 @@ class DeltaStateTables:
 
     def get(self, name: str) -> tuple[DeltaTarget, DeltaSource] | None:
         """Return a state table, to write and to read; None if there is none."""
+        if (known := self._known.get(name)) is not None and known[1].log.is_there():
+            return known
         return self._handles(name) if self._exists(self._place(name)) else None
 
     def location(self, name: str) -> str | None:
@@ -167,9 +169,9 @@ class DeltaStateTables:
         if files is None:
             return
         # A file that got another deletion vector was removed and added again; files share the files of their vectors.
-        gone = paths_with_vectors(file for commit in commits for file in (*commit.removes, *commit.feed))
-        for path in gone - paths_with_vectors(files):
-            folder.storage.delete(folder / path)
+        paths = paths_with_vectors(file for commit in commits for file in (*commit.removes, *commit.feed))
+        gone = [folder / path for path in paths - paths_with_vectors(files)]
+        folder.storage.later(lambda: folder.storage.delete(*gone))
         self._cleaned[name] = version
 
     def forget_other_generations(self) -> None:

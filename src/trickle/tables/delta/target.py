@@ -18,6 +18,7 @@ from trickle.errors import StateError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import STATE_MISMATCH
+from trickle.tables import looks
 from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta.accumulate import add_up
@@ -353,6 +354,7 @@ class _Work:
 
     def __enter__(self) -> Transaction:
         self._clock = perf_counter()
+        looks.look_again()  # Delta commits without a condition on S3
         self.target.check(self.expected)
         self.transaction = Transaction(self.target.table, self.target.name)
         return self.transaction
@@ -386,9 +388,11 @@ class _Work:
             version = self._log.commit(lines, mode, self.record, metrics)
         else:
             with commit_lock(target.path):
+                looks.look_again()
                 target.check(self.expected)
                 said = record_text(self.record, inserted, deleted)
                 version = self.transaction.commit(actions, mode, target.next_number, said)
+                looks.look_again()
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Final
 
-from trickle.tables.storage.protocol import Sink
+from trickle.tables.storage.protocol import Scannable, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from trickle.tables.storage.protocol import Mark
 
 _UNFINISHED: Final = ".trickle-*.tmp"
 _OLD_SECONDS: Final = 3600.0
@@ -33,16 +35,20 @@ def _stat(address: str) -> os.stat_result | None:
 class LocalStorage:
     """A local file system; addresses are absolute paths."""
 
-    def newest_version(self, log: str, after: int) -> int:
-        """Look for the next numbers, one by one; list the folder if none is known, or one is missing."""
-        while after >= 0:
-            if _stat(f"{log}/{after + 1:020d}.json") is None:
-                if _stat(f"{log}/{after + 2:020d}.json") is None:
-                    return after
-                break
-            after += 1
+    def versions(self, log: str, known: int) -> Mapping[int, Mark]:
+        """Look for the known number and the next ones; list the folder if none is known, or one is missing."""
+        found: dict[int, Mark] = {}
+        next_ = known
+        while next_ >= 0 and (mark := self.mark(f"{log}/{next_:020d}.json")) is not None:
+            found[next_] = mark
+            next_ += 1
+        if found and _stat(f"{log}/{next_ + 1:020d}.json") is None:
+            return found
         numbers = (name[:20] for name in self.names(log) if len(name) == 25 and name.endswith(".json"))
-        return max((int(number) for number in numbers if number.isdigit()), default=-1)
+        newest = max((int(number) for number in numbers if number.isdigit()), default=-1)
+        if newest >= 0 and (mark := self.mark(f"{log}/{newest:020d}.json")) is not None:
+            found[newest] = mark
+        return found
 
     def mark(self, address: str) -> tuple[int, ...] | None:
         """Return inode, time and size."""
@@ -60,12 +66,17 @@ class LocalStorage:
         except NotADirectoryError as error:
             raise FileNotFoundError(address) from error
 
-    def get_many(self, addresses: Sequence[str]) -> list[bytes | None]:
+    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+        """Look at a file, then read it: a write in between makes another mark."""
+        mark = self.mark(address)
+        return self.get(address), mark
+
+    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
         """Read files, one after the other."""
-        found: list[bytes | None] = []
+        found: list[tuple[bytes, Mark | None] | None] = []
         for address in addresses:
             try:
-                found.append(self.get(address))
+                found.append(self.get_marked(address))
             except FileNotFoundError:
                 found.append(None)
         return found
@@ -104,7 +115,7 @@ class LocalStorage:
         """Put a finished file in the place of another."""
         self._unfinished(address, data, lasting=False).replace(address)
 
-    def put_if_absent(self, address: str, data: bytes) -> None:
+    def put_if_absent(self, address: str, data: bytes) -> Mark | None:
         """Link a finished file to its name: that fails if the name is taken.
 
         Raises:
@@ -119,6 +130,7 @@ class LocalStorage:
         finally:
             with suppress(OSError):
                 finished.unlink()
+        return None
 
     def _unfinished(self, address: str, data: bytes, *, lasting: bool = True) -> Path:
         path = Path(address).parent / f".trickle-{uuid.uuid4()}.tmp"
@@ -129,9 +141,10 @@ class LocalStorage:
                 os.fsync(file.fileno())
         return path
 
-    def delete(self, address: str) -> None:
-        """Delete a file, if it is there."""
-        Path(address).unlink(missing_ok=True)
+    def delete(self, *addresses: str) -> None:
+        """Delete files, one after the other."""
+        for address in addresses:
+            Path(address).unlink(missing_ok=True)
 
     def sweep(self, folder: str) -> None:
         """Delete old unfinished files."""
@@ -140,9 +153,21 @@ class LocalStorage:
                 if time() - path.stat().st_mtime > _OLD_SECONDS:
                     path.unlink()
 
+    def fetch(self, addresses: Sequence[str]) -> None:
+        """Do nothing: files are read where they are."""
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Do it now: it takes no time."""
+        with suppress(OSError):
+            work()
+
     def readable(self, address: str) -> str:
         """Return the path."""
         return address
+
+    def scannable(self, addresses: Sequence[str]) -> Scannable:
+        """Return the paths."""
+        return Scannable(list(addresses))
 
     @contextmanager
     def writable(self, address: str) -> Iterator[Sink]:

@@ -1,16 +1,17 @@
 """What the driver needs from a storage to read and write tables without Spark.
 
 Files go by their *address*: what the storage itself calls them (on a local disk a path), whole and unquoted. Every method may
-be called by several threads. A file that is not there is ``FileNotFoundError``; anything else that fails is an ``OSError``.
+be called by several threads. A file that is not there is ``FileNotFoundError``; anything else that fails is an ``OSError``,
+``StorageError`` among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 Mark: TypeAlias = Hashable
 """What distinguishes a file from another put in its place: an inode and its times, or an ETag."""
@@ -23,20 +24,39 @@ class Sink:
     Attributes:
         file: What a writer of Parquet takes: a path, or a file that is open.
         size: Its bytes, known once it is written.
+        wait: What waits until it is there, and raises what went wrong; call it before the file is named in a commit.
     """
 
     file: str | BinaryIO
     size: int = 0
+    wait: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Scannable:
+    """Files as polars takes them.
+
+    Attributes:
+        files: Paths or URIs, or the bytes of the files.
+        options: The other arguments of ``scan_parquet`` and ``read_parquet`` that it needs to read them.
+    """
+
+    files: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class UncertainPutError(OSError):
+    """A file was put, and nobody said whether it arrived: it may come to be there later."""
 
 
 class Storage(Protocol):
     """Files by their addresses."""
 
-    def newest_version(self, log: str, after: int) -> int:
-        """Return the newest number of the files ``%020d.json`` in a folder, -1 if it has none.
+    def versions(self, log: str, known: int) -> Mapping[int, Mark]:
+        """Return commits of a log (files ``%020d.json``) by their numbers, with their marks: the known one and the newest.
 
-        ``after`` is the newest one known, -1 if none is: what came since is found without listing the rest. Where a number
-        is missing, those beyond it still count.
+        ``known`` is -1 if none is. One that is no longer there is left out; those between the two may be left out too. Where
+        a number is missing, those beyond it still count.
         """
         ...
 
@@ -52,8 +72,12 @@ class Storage(Protocol):
         """Read a file."""
         ...
 
-    def get_many(self, addresses: Sequence[str]) -> list[bytes | None]:
-        """Read files at once; None for each that is not there."""
+    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+        """Read a file, with a mark that a later write does not have."""
+        ...
+
+    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
+        """Read files at once, with their marks; None for each that is not there."""
         ...
 
     def get_ranges(self, address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -84,28 +108,45 @@ class Storage(Protocol):
         """Write a file, whatever was there; readers see the old one or the new one. It may be lost in a crash."""
         ...
 
-    def put_if_absent(self, address: str, data: bytes) -> None:
+    def put_if_absent(self, address: str, data: bytes) -> Mark | None:
         """Write a file that is not there yet, all or nothing: of two writers one wins. It outlives a crash.
+
+        Returns its mark if the answer tells it.
+
+        No two callers may put the same bytes: a file that has them is this one, and an answer was lost.
 
         Raises:
             FileExistsError: There is one.
+            UncertainPutError: It may come to be there yet.
         """
         ...
 
-    def delete(self, address: str) -> None:
-        """Delete a file, if it is there."""
+    def delete(self, *addresses: str) -> None:
+        """Delete files that may be there."""
         ...
 
     def sweep(self, folder: str) -> None:
         """Delete unfinished files that killed processes left in a folder."""
         ...
 
+    def fetch(self, addresses: Sequence[str]) -> None:
+        """Get ready for reading files, all at once, where that takes less time."""
+        ...
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Do what a refresh need not wait for, and what may fail: afterwards where writing takes time, else at once."""
+        ...
+
     def readable(self, address: str) -> str | BinaryIO:
-        """Return a file as readers of Parquet take it: a path, or a file that is open."""
+        """Return a file as pyarrow takes it: a path, or a file that is open."""
+        ...
+
+    def scannable(self, addresses: Sequence[str]) -> Scannable:
+        """Return files as polars takes them."""
         ...
 
     def writable(self, address: str) -> AbstractContextManager[Sink]:
-        """Write a file as writers of Parquet do; it outlives a crash once the context is left."""
+        """Write a file as writers of Parquet do; it outlives a crash once the context is left and ``wait`` returns."""
         ...
 
     def uri(self, address: str) -> str:

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.storage.local import LocalStorage
 
 if TYPE_CHECKING:
+    from trickle.tables.storage.credentials import ClientSettings
     from trickle.tables.storage.protocol import Storage
+    from trickle.tables.storage.settings import Settings
 
-STORAGES: Final[Mapping[str, Storage]] = MappingProxyType(dict.fromkeys(("", "file"), LocalStorage()))
-"""The storages by the schemes of their locations; one without a scheme is a path."""
+LOCAL: Final = LocalStorage()
+_LOG: Final = logging.getLogger("trickle")
+
+
+def _s3(root: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
+    from trickle.tables.storage.credentials import s3_settings
+
+    return "s3", s3_settings(authority, root, settings)
+
+
+def _azure(_: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
+    from trickle.tables.storage.credentials import azure_settings
+
+    return "azure", azure_settings(authority, settings)
+
+
+def _gcs(_: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
+    from trickle.tables.storage.credentials import gcs_settings
+
+    return "gcs", gcs_settings(authority, settings)
+
+
+OBJECT_STORES: Final[Mapping[str, Callable[[str, str, Settings], tuple[str, ClientSettings]]]] = MappingProxyType(
+    {**dict.fromkeys(("s3a", "s3"), _s3), **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _azure), "gs": _gcs}
+)
+"""What gives the kind and the settings of a bucket, by the scheme of its URI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +61,67 @@ class Folder:
         return f"{self.address}/{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A bucket that was opened for a Spark context; None where only Spark can."""
+
+    context: object | None
+    storage: Storage | None
+    why: str = ""
+
+
+_opened: Final[dict[str, _Opened]] = {}
+_lock: Final = Lock()
+
+
 def folder_at(location: str) -> Folder | None:
     """Return the folder at a location (a path or URI, unquoted), None if its storage is not known here.
 
-    >>> folder_at("file:/data/orders").address, folder_at("s3a://bucket/orders")
+    >>> folder_at("file:/data/orders").address, folder_at("hdfs://host/orders")
     ('/data/orders', None)
     """
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         scheme, rest = "", location
-    storage = STORAGES.get(scheme)
-    if storage is None or not rest.startswith("/"):
+    if scheme in ("", "file"):
+        return Folder(LOCAL, "/" + rest.strip("/")) if rest.startswith("/") else None
+    authority, _, path = rest.removeprefix("//").partition("/")
+    path = path.strip("/")
+    if scheme not in OBJECT_STORES or not rest.startswith("//") or not authority:
         return None
-    return Folder(storage, "/" + rest.strip("/"))
+    root = f"{scheme}://{authority}"
+    storage = _bucket(scheme, authority, root).storage
+    return None if storage is None else Folder(storage, f"{root}/{path}".rstrip("/"))
+
+
+def why_spark(location: str) -> str | None:
+    """Say why only Spark can reach an object store; None if that is not so."""
+    scheme, _, rest = location.partition("://")
+    authority = rest.partition("/")[0]
+    if scheme not in OBJECT_STORES or not authority:
+        return None
+    return _bucket(scheme, authority, f"{scheme}://{authority}").why or None
+
+
+def _bucket(scheme: str, authority: str, root: str) -> _Opened:
+    """Open a bucket once for each Spark context: the next one may have other settings."""
+    from trickle.tables.storage.settings import current_settings, running_spark
+
+    context = running_spark()
+    known = _opened.get(root)
+    if known is not None and known.context is context:
+        return known
+    from trickle.tables.storage.credentials import UnmappedError
+    from trickle.tables.storage.object_store import ObjectStorage
+
+    with _lock:
+        known = _opened.get(root)
+        if known is None or known.context is not context:
+            try:
+                kind, settings = OBJECT_STORES[scheme](root, authority, current_settings())
+                known = _Opened(context, ObjectStorage(kind, root, settings))
+            except UnmappedError as error:
+                known = _Opened(context, None, str(error))
+                _LOG.warning("Spark does all reading and writing of tables in %s: only it knows %s.", root, error)
+            _opened[root] = known
+    return known

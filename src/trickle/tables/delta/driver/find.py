@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import check_calendar, plain_type, read_file
-from trickle.tables.storage.schemes import STORAGES
+from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Finder:
         """Start without files; columns that are read again and again are cached in ``columns``."""
         self._columns = columns
         self._options = options
-        self._storage = STORAGES[""] if storage is None else storage
+        self._storage = LOCAL if storage is None else storage
         self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
 
     def find(
@@ -125,8 +125,10 @@ class Finder:
                 new: Sequence[pl.Series] = ()
                 try:
                     if missing:
-                        place = self._storage.readable(file)
-                        frame = pl.read_parquet(place, columns=missing, glob=False, hive_partitioning=False)
+                        place = self._storage.scannable([file])
+                        frame = pl.read_parquet(
+                            place.files, columns=missing, glob=False, hive_partitioning=False, **place.options
+                        )
                         new = frame.rechunk().get_columns()
                 finally:
                     held = self._columns.keep(file, sizes, missing, new)
@@ -135,13 +137,14 @@ class Finder:
                 else:
                     found.append(self._matching(file, held, names, wanted, number if addressed else None))
             if left:
-                places: Any = [self._storage.readable(files[number]) for number in left]
+                places = self._storage.scannable([files[number] for number in left])
                 scan = pl.scan_parquet(
-                    places,
+                    places.files,
                     glob=False,
                     extra_columns="ignore",
                     hive_partitioning=False,
                     row_index_name=_ROW if addressed else None,
+                    **places.options,
                 )
                 scan = scan.filter(*(one.test(name) for name, one in wanted.items()))
                 scan = scan.select([*names, _ROW] if addressed else names)
@@ -162,7 +165,7 @@ class Finder:
         Raises:
             NeedsSparkError: As ``find`` does.
         """
-        facts = [self._facts.get(file, partial(_facts, self._storage.readable(file))) for file in files]
+        facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
         plain = [field for field in fields if all(known.types.get(field.name) == field.type for known in facts)]
         if {_FILE, _ROW} & {field.name for field in fields} or not keys.keys() <= {field.name for field in plain}:
             raise NeedsSparkError
@@ -194,7 +197,7 @@ class Finder:
         """
         if any(_is_pattern(field.name) for field in fields):
             raise NeedsSparkError
-        facts = {file: self._facts.get(file, partial(_facts, self._storage.readable(file))) for file in files}
+        facts = {file: self._facts.get(file, partial(_facts, self._storage, file)) for file in files}
         for known in facts.values():
             if any(known.types.get(field.name) != field.type for field in fields):
                 raise NeedsSparkError
@@ -273,10 +276,10 @@ def _in_order(values: pa.Array) -> pl.Series:
     return pl.Series(pl.from_arrow(pc.drop_null(pc.unique(values)))).sort()
 
 
-def _facts(file: str | BinaryIO) -> _Facts:
+def _facts(storage: Storage, file: str) -> _Facts:
     """Read the footer of a file."""
     try:
-        with pq.ParquetFile(file) as parquet:
+        with pq.ParquetFile(storage.readable(file)) as parquet:
             check_calendar(parquet)
             types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
             return _Facts(types, _sizes(parquet.metadata), parquet.metadata.num_rows)

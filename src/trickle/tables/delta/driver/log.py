@@ -6,7 +6,7 @@ before that leaves only files that no version names.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.contract import record_text
@@ -15,6 +15,7 @@ from trickle.tables.delta.commit import commit_lock, conflict
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable
 from trickle.tables.delta.driver.lines import checksum_text, commit_lines
 from trickle.tables.delta.log import LOG_FOLDER, commit_file
+from trickle.tables.storage.protocol import UncertainPutError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,17 +85,20 @@ class DriverLog:
             self.may_be_committed = True
             storage, made = self.folder.storage, commit_file(self.folder, version)
             try:
-                storage.put_if_absent(made, text.encode())
+                mark = storage.put_if_absent(made, text.encode())
             except FileExistsError as error:
                 self.may_be_committed = False
                 raise conflict(target.name) from error
+            except UncertainPutError:
+                raise
             except OSError:
                 self.may_be_committed = not storage.missing([made])
                 raise
+            target.log.committed(version, text, mark)
             if (files := target.table.files(version)) is not None:
                 checksum = checksum_text(files, self.metadata, self.protocol)
-                with suppress(OSError):  # the version is valid without it, only slower to read
-                    storage.put(made.removesuffix(".json") + ".crc", checksum.encode())
+                # The version is valid without it, only slower to read.
+                storage.later(partial(storage.put, made.removesuffix(".json") + ".crc", checksum.encode()))
             if version % _SWEPT_EVERY == 0:
                 storage.sweep(self.folder / LOG_FOLDER)
         CHECKPOINTS.offer(target.table, version)

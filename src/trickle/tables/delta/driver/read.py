@@ -65,6 +65,8 @@ def read_change(
     loose = [pa.field(field.name, field.type) for field in fields]
     partitions = set(metadata.get("partitionColumns") or ())
     schema = pa.schema([*loose, pa.field(WEIGHT, pa.int64(), nullable=False)])
+    files = (*plan.added, *plan.removed, *(after for _, after in plan.remasked), *plan.feed)
+    table.folder.storage.fetch(table.addresses(files))
     parts = []
     total = 0
     for file, sign, places in _signed_files(plan, vector):

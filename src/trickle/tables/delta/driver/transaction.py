@@ -293,6 +293,7 @@ class Transaction:
             "numInsertedRows": inserted,
             "numDeletedRows": deleted,
         }
+        self.writer.wait()
         version = self.log.commit(actions, mode, self.record, metrics)
         if self._remembers:
             self.known.of_files = {**self.known.of_files, **self._fresh}

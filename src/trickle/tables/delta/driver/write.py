@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trickle.tables.delta.actions import FileAction
+    from trickle.tables.storage.protocol import Sink
     from trickle.tables.storage.schemes import Folder
 
     Action = Mapping[str, Mapping[str, Any]]
@@ -35,6 +37,7 @@ class FileWriter:
         self.folder = folder
         self.written: list[str] = []
         self.bytes = 0
+        self._sinks: list[Sink] = []
 
     def add(self, rows: pa.Table) -> Action:
         """Write rows to a data file; returns the action that adds it."""
@@ -65,6 +68,7 @@ class FileWriter:
         with self.folder.storage.writable(address) as sink:
             pq.write_table(rows, sink.file, compression="snappy", write_statistics=_bounded(rows), **options)
         self.bytes += sink.size
+        self._sinks.append(sink)
         return name, sink.size
 
     def put(self, name: str, data: bytes) -> None:
@@ -74,10 +78,16 @@ class FileWriter:
         self.folder.storage.put_if_absent(address, data)
         self.bytes += len(data)
 
+    def wait(self) -> None:
+        """Wait until the written files are there."""
+        for sink in self._sinks:
+            sink.wait()
+
     def abandon(self) -> None:
         """Delete the written files."""
-        for address in self.written:
-            self.folder.storage.delete(address)
+        with suppress(OSError):  # one that could not be written is not there
+            self.wait()
+        self.folder.storage.delete(*self.written)
         self.written = []
 
 

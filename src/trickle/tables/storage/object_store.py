@@ -1,0 +1,454 @@
+"""Files on object stores, by obstore: S3 and servers that speak like it, Azure, Google Cloud Storage.
+
+An address is the whole URI, unquoted. A commit is a conditional PUT. There are no folders and no locks: a prefix with nothing
+in it is not there, and within a process callers wait for each other. Files whose names end in ``.parquet`` never change once
+they are written, so small ones are kept.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import Lock, RLock
+from time import monotonic
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
+from weakref import WeakValueDictionary
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
+from trickle.tables.storage.protocol import Mark, Scannable, Sink, UncertainPutError
+from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from trickle.tables.storage.credentials import ClientSettings
+
+_AT_ONCE: Final = 16
+_POOL: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-storage")
+_TRIES: Final = 3
+"""How often a read is tried whose body breaks off; refusals to answer are retried by the client."""
+
+RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+CACHE_BYTES: Final = 64 * 1024 * 1024
+"""Of small files, in memory."""
+
+_JUST_NOW: Final = 60.0
+"""Seconds: nobody who cleans up takes files away that are so young."""
+
+_MARGIN: Final = timedelta(seconds=60)
+_KINDS: Final = {"s3": S3Store, "azure": AzureStore, "gcs": GCSStore}
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ObjectStorage:
+    """A bucket, or a container, under the URI that its addresses begin with.
+
+    Args:
+        kind: ``s3``, ``azure`` or ``gcs``.
+        root: The scheme and the bucket: ``s3a://orders``.
+        settings: What the client is made with.
+        tail: How many bytes the first request for a file fetches.
+        block: How many a later one fetches at least.
+        cache: How many bytes of small files are kept.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        root: str,
+        settings: ClientSettings,
+        *,
+        tail: int = TAIL,
+        block: int = BLOCK,
+        cache: int = CACHE_BYTES,
+    ) -> None:
+        """Make a client; asks nothing yet."""
+        self.root = root
+        self._settings = settings
+        self._tail, self._block, self._cache = tail, block, cache
+        self._credential: _Credential | None = None
+        config = {"bucket": root.partition("://")[2], **settings.config} if kind == "s3" else settings.config
+        provider = {} if settings.provider is None else {"credential_provider": self._renewed}
+        self._store: Any = _KINDS[kind](
+            config=config, client_options=settings.client or None, retry_config=RETRY, **provider
+        )
+        self._has_suffixes = kind != "azure"
+        self._is_checked = not settings.is_custom
+        self._kept: dict[str, _Kept] = {}
+        self._kept_lock = Lock()
+        self._locks: WeakValueDictionary[str, _Lock] = WeakValueDictionary()
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self.root!r})"
+
+    def _renewed(self) -> Mapping[str, Any]:
+        """Return credentials that last for a while."""
+        held = self._credential
+        if held is None or not held.is_good:
+            found = self._settings.provider() if self._settings.provider is not None else None
+            if found is not None:
+                held = self._credential = _Credential(found)
+            if held is None:
+                message = "there are no credentials any more"
+                raise PermissionError(message)
+        return held.values
+
+    def _path(self, address: str) -> str:
+        return address[len(self.root) + 1 :]
+
+    @contextmanager
+    def _named(self, address: str, *, puts: bool = False) -> Iterator[None]:
+        """Turn the client's errors into ours."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            if (other := storage_error(error, address, puts=puts)) is not None:
+                raise other from None
+            raise FileNotFoundError(address) from None
+        except ValueError as error:
+            if "parse path" not in str(error):
+                raise
+            raise FileNotFoundError(address) from error  # a name that no file can have
+        except BaseError as error:
+            # The client's own text may have the whole request in it.
+            raise storage_error(error, address) or OSError(type(error).__name__) from None
+
+    def _at_once(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        return list(map(do, items)) if len(items) < 2 else list(_POOL.map(do, items))
+
+    # -- logs
+
+    def versions(self, log: str, known: int) -> Mapping[int, Mark]:
+        """List from the known commit on: one request tells that it is the same, and which came since."""
+        return self._listed(log, known if known >= 0 else self._hinted(log)) or (
+            self._listed(log, -1) if known < 0 else {}
+        )
+
+    def _listed(self, log: str, since: int) -> dict[int, Mark]:
+        offset = None if since < 0 else f"{self._path(log)}/{since:020d}"
+        return self._tried(log, lambda: dict(_commits(obstore.list(self._store, self._path(log), offset=offset))))
+
+    def _hinted(self, log: str) -> int:
+        """Return a version to list from, by the hint to the last checkpoint: a long log has many pages."""
+        try:
+            text = self.get(f"{log}/_last_checkpoint").decode()
+        except (FileNotFoundError, ValueError):
+            return -1
+        digits = text.partition('"version":')[2].lstrip().partition(",")[0].strip(" }\n")
+        return int(digits) if digits.isdigit() else -1
+
+    # -- reading
+
+    def mark(self, address: str) -> Mark | None:
+        """Return the ETag."""
+        try:
+            return _tag(self._head(address))
+        except FileNotFoundError:
+            return None
+
+    def _head(self, address: str) -> Any:
+        with self._named(address):
+            return obstore.head(self._store, self._path(address))
+
+    def size(self, address: str) -> int:
+        """Return the bytes of a file."""
+        return int(self._head(address)["size"])
+
+    def get(self, address: str) -> bytes:
+        """Read a file."""
+        return self.get_marked(address)[0]
+
+    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+        """Read a file; the answer has the ETag of what it holds."""
+        return self._tried(address, lambda: self._get(address))
+
+    def _get(self, address: str) -> tuple[bytes, Mark | None]:
+        answer = obstore.get(self._store, self._path(address))
+        return bytes(answer.bytes()), _tag(answer.meta)
+
+    def _tried(self, address: str, read: Callable[[], R]) -> R:
+        """Read again what broke off."""
+        with self._named(address):
+            for _ in range(_TRIES - 1):
+                try:
+                    return read()
+                except BaseError as error:
+                    if not is_uncertain(error):
+                        raise
+            return read()
+
+    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
+        """Read files at once."""
+
+        def found(address: str) -> tuple[bytes, Mark | None] | None:
+            try:
+                return self.get_marked(address)
+            except FileNotFoundError:
+                return None
+
+        return self._at_once(found, addresses)
+
+    def get_ranges(self, address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read parts of a file at once; those that lie close together by one request."""
+        starts, lengths = [start for start, _ in ranges], [length for _, length in ranges]
+        asked = [place for place, length in enumerate(lengths) if length]
+        if not asked:
+            return [b"" for _ in ranges]
+        starts, lengths = [starts[place] for place in asked], [lengths[place] for place in asked]
+        path = self._path(address)
+        parts = self._tried(address, lambda: obstore.get_ranges(self._store, path, starts=starts, lengths=lengths))
+        found = dict(zip(asked, map(bytes, parts), strict=True))
+        return [found.get(place, b"") for place in range(len(ranges))]
+
+    def missing(self, addresses: Iterable[str]) -> list[str]:
+        """Ask for all at once, but not for those that were there just now."""
+        asked = [a for a in addresses if (kept := self._kept.get(a)) is None or monotonic() - kept.since > _JUST_NOW]
+        marks = self._at_once(self.mark, asked)
+        return [address for address, mark in zip(asked, marks, strict=True) if mark is None]
+
+    def fetch(self, addresses: Sequence[str]) -> None:
+        """Fetch the ends of files, which for small ones are the whole."""
+
+        def fetch(address: str) -> None:
+            with suppress(OSError):  # the reader will find out
+                size, tail = self._tried(address, lambda: self._end(address))
+                if len(tail) == size:
+                    self._keep(address, tail)
+
+        self._at_once(fetch, [address for address in addresses if address not in self._kept])
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Do it meanwhile."""
+
+        def quietly() -> None:
+            with suppress(OSError):
+                work()
+
+        _POOL.submit(quietly)
+
+    def names(self, folder: str) -> list[str]:
+        """List the files and the prefixes; the marker of a folder is not in it."""
+        found = self._tried(folder, lambda: obstore.list_with_delimiter(self._store, prefix=self._path(folder)))
+        paths = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
+        prefix = f"{self._path(folder)}/".lstrip("/")
+        return [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
+
+    def is_folder(self, address: str) -> bool:
+        """Return whether a file lies under the prefix."""
+        with self._named(address):
+            return next(iter(obstore.list(self._store, prefix=self._path(address), chunk_size=1)), None) is not None
+
+    def make_folder(self, address: str, *, parents: bool = False) -> None:
+        """Do nothing: there are no folders."""
+
+    def clear(self, folder: str) -> None:
+        """Do nothing: a file of a folder's name is not in its way."""
+
+    # -- writing
+
+    def put(self, address: str, data: bytes) -> None:
+        """Write a file."""
+        with self._named(address, puts=True):
+            obstore.put(self._store, self._path(address), data)
+
+    def put_if_absent(self, address: str, data: bytes) -> Mark | None:
+        """Write a file under the condition that there is none.
+
+        Whatever the answer, one that has these bytes is ours: an answer was lost, and the client tried again.
+        """
+        self._check_conditions(address)
+        for _ in range(_TRIES):
+            try:
+                made = obstore.put(self._store, self._path(address), data, mode="create", use_multipart=False)
+                return _tag(made)
+            except (BaseError, FileNotFoundError) as error:
+                refused = storage_error(error, address, puts=True) or OSError(type(error).__name__)
+                is_taken, is_lost = is_refused_condition(error), is_uncertain(error)
+            if not is_taken and not is_lost:
+                raise refused
+            try:
+                there = self._there(address)
+            except OSError:
+                raise UncertainPutError(str(refused)) from refused
+            if there == data:
+                return None
+            if there is not None:
+                raise FileExistsError(address) from refused
+            if is_lost:
+                raise UncertainPutError(str(refused)) from refused
+            # Somebody was writing it, and did not.
+        raise refused
+
+    def _there(self, address: str) -> bytes | None:
+        try:
+            return self.get(address)
+        except FileNotFoundError:
+            return None
+
+    def _check_conditions(self, address: str) -> None:
+        """See once whether a server of one's own knows conditions: one that does not would overwrite a commit.
+
+        Raises:
+            StorageError: ``NO_CONDITIONAL_PUT``.
+        """
+        if self._is_checked:
+            return
+        probe = f"{address.rpartition('/')[0]}/.trickle-{uuid.uuid4()}.tmp"
+        with self._named(address, puts=True):
+            try:
+                for _ in range(2):
+                    obstore.put(self._store, self._path(probe), b"", mode="create", use_multipart=False)
+            except BaseError as error:
+                if not is_refused_condition(error):
+                    raise
+                self._is_checked = True
+        self.delete(probe)
+        if not self._is_checked:
+            raise no_conditions(address)
+
+    def delete(self, *addresses: str) -> None:
+        """Delete files, as many with one request as the store can."""
+        paths = list(map(self._path, addresses))
+        if not paths:
+            return
+        with self._named(addresses[0]):
+            try:
+                obstore.delete(self._store, paths if len(paths) > 1 else paths[0])
+            except FileNotFoundError:  # stores that delete one by one stop there
+                for path in paths if len(paths) > 1 else ():
+                    with suppress(FileNotFoundError):
+                        obstore.delete(self._store, path)
+
+    def sweep(self, folder: str) -> None:
+        """Do nothing: there are no unfinished files."""
+
+    # -- Parquet
+
+    def readable(self, address: str) -> BinaryIO:
+        """Return the file, fetched as it is read; at once if it is small."""
+        kept = self._kept.get(address)
+        if kept is not None:
+            return io.BytesIO(kept.data)
+        size, tail = self._tried(address, lambda: self._end(address))
+        if len(tail) == size:
+            self._keep(address, tail)
+            return io.BytesIO(tail)
+
+        def part(start: int, length: int) -> bytes:
+            return self.get_ranges(address, [(start, length)])[0]
+
+        return cast("BinaryIO", RemoteFile(size, tail, part, self._block))
+
+    def _end(self, address: str) -> tuple[int, bytes]:
+        """Return the size of a file, and its end."""
+        path = self._path(address)
+        if self._has_suffixes:
+            answer = obstore.get(self._store, path, options={"range": {"suffix": self._tail}})
+        else:
+            size = int(obstore.head(self._store, path)["size"])
+            answer = obstore.get(self._store, path, options={"range": (max(size - self._tail, 0), size)})
+        return int(answer.meta["size"]), bytes(answer.bytes())
+
+    def _keep(self, address: str, data: bytes) -> None:
+        if not address.endswith(".parquet"):
+            return
+        with self._kept_lock:
+            self._kept[address] = _Kept(data)
+            while sum(len(kept.data) for kept in self._kept.values()) > self._cache:
+                self._kept.pop(next(iter(self._kept)))
+
+    def scannable(self, addresses: Sequence[str]) -> Scannable:
+        """Return the bytes of files that are kept; else URIs, with what polars needs to read them."""
+        held = [self._kept.get(address) for address in addresses]
+        if None not in held:
+            files: list[Any] = [io.BytesIO(kept.data) for kept in held if kept is not None]
+            return Scannable(files)
+        options = {**self._settings.config, **self._settings.client}
+        if self._settings.provider is not None:
+            held_now = self._renewed()
+            options |= {key: held_now[key] for key in ("access_key_id", "secret_access_key")}
+            if held_now["token"]:
+                options["session_token"] = held_now["token"]
+        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+        return Scannable(list(addresses), {"storage_options": texts})
+
+    @contextmanager
+    def writable(self, address: str) -> Iterator[Sink]:
+        """Collect the file, then put it while others are written."""
+        buffer = io.BytesIO()
+        sink = Sink(buffer)
+        yield sink
+        data = buffer.getvalue()
+        sink.size = len(data)
+        sink.wait = _POOL.submit(self.put, address, data).result
+        if len(data) <= self._tail:
+            self._keep(address, data)
+
+    def uri(self, address: str) -> str:
+        """Return the address as a URI."""
+        return address
+
+    def path(self, address: str) -> Path | None:  # noqa: ARG002 - no address has one
+        """Return None: the bytes are elsewhere."""
+        return None
+
+    @contextmanager
+    def lock(self, address: str) -> Iterator[None]:
+        """Let one thread of this process at a time in; of two processes ``put_if_absent`` decides."""
+        with self._kept_lock:
+            lock = self._locks.get(address)
+            if lock is None:
+                lock = self._locks[address] = _Lock()
+        with lock.lock:
+            yield
+
+
+def _tag(meta: Any) -> str | None:
+    """Return an ETag; Azure quotes it in answers about a file, and not in lists."""
+    tag = meta["e_tag"]
+    return None if tag is None else str(tag).removeprefix("W/").strip('"')
+
+
+def _commits(pages: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Mark]]:
+    for item in (item for page in pages for item in page):
+        name = item["path"].rpartition("/")[2]
+        if len(name) == 25 and name.endswith(".json") and name[:20].isdigit():
+            yield int(name[:20]), _tag(item)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A small file, and when it was there."""
+
+    data: bytes
+    since: float = field(default_factory=monotonic)
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    """Credentials, which no text shows."""
+
+    values: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def is_good(self) -> bool:
+        ends = self.values["expires_at"]
+        return ends is None or ends - _MARGIN > datetime.now(UTC)
+
+
+class _Lock:
+    """A lock that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()

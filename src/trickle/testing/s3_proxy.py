@@ -1,0 +1,175 @@
+"""A proxy before a server of S3 that counts requests, makes them slow, and answers badly when it is told to."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from typing import Literal
+from urllib.parse import urlsplit
+
+Fault = Literal["unavailable", "cut body", "lost answer", "refused"]
+"""503 without doing it; half of the answer; a request that is carried out and not answered; 403 without doing it."""
+
+_TIMEOUT = 60
+
+
+@dataclass(slots=True)
+class Request:
+    """What a client asks for."""
+
+    method: str
+    path: str
+    client: str
+
+
+@dataclass
+class Proxy:
+    """A proxy that runs.
+
+    Attributes:
+        endpoint: Its address.
+        seconds: By how much it makes each request slower.
+        fault: What tells how a request goes wrong, None if it does not.
+        hidden: Headers of requests that the server behind does not get to see.
+        requests: What was asked for since the last ``clear``.
+    """
+
+    endpoint: str = ""
+    seconds: float = 0.0
+    fault: Callable[[Request], Fault | None] = lambda _: None
+    hidden: frozenset[str] = frozenset()
+    requests: list[Request] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+
+    def clear(self) -> None:
+        """Forget the requests."""
+        with self._lock:
+            self.requests = []
+
+    def count(self, client: str = "") -> Counter[str]:
+        """Count the requests of clients whose names hold a text, by their methods."""
+        with self._lock:
+            return Counter(request.method for request in self.requests if client in request.client)
+
+    def note(self, request: Request) -> None:
+        """Take down a request."""
+        with self._lock:
+            self.requests.append(request)
+
+
+@contextmanager
+def s3_proxy(endpoint: str) -> Iterator[Proxy]:
+    """Run a proxy before a server."""
+    proxy = Proxy()
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.proxy, server.behind = proxy, urlsplit(endpoint).netloc
+    proxy.endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    proxy: Proxy
+    behind: str
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: clients go away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    _connection: http.client.HTTPConnection | None = None
+
+    def setup(self) -> None:
+        super().setup()
+        self.request.setsockopt(6, 1, True)  # TCP_NODELAY: head and body of an answer are two writes
+
+    def finish(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        super().finish()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def _pass_on(self) -> None:
+        proxy, body = self.server.proxy, self._body()
+        asked = Request(self.command, self.path, self.headers.get("User-Agent", ""))
+        proxy.note(asked)
+        if proxy.seconds:
+            time.sleep(proxy.seconds)
+        fault = proxy.fault(asked)
+        if fault in ("unavailable", "refused"):
+            self._answer(*((503, b"<Error><Code>SlowDown</Code></Error>") if fault == "unavailable" else _REFUSED))
+            return
+        status, headers, data = self._asked_behind(body)
+        if fault == "lost answer":
+            self.close_connection = True
+            return
+        self.send_response_only(status)
+        for key, value in headers:
+            if key.lower() not in ("connection", "transfer-encoding", "content-length"):
+                self.send_header(key, value)
+        size = dict(headers).get("Content-Length", "0") if self.command == "HEAD" else str(len(data))
+        self.send_header("Content-Length", size)
+        self.end_headers()
+        if fault == "cut body" and data:
+            self.wfile.write(data[: len(data) // 2])
+            self.close_connection = True
+        elif self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _answer(self, status: int, data: bytes) -> None:
+        self.send_response_only(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
+
+    def _asked_behind(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        for is_last in (False, True):
+            if self._connection is None:
+                self._connection = http.client.HTTPConnection(self.server.behind, timeout=_TIMEOUT)
+            try:
+                hidden = {"transfer-encoding", "expect", *self.server.proxy.hidden}
+                headers = {key: value for key, value in self.headers.items() if key.lower() not in hidden}
+                self._connection.request(self.command, self.path, body=body or None, headers=headers)
+                answer = self._connection.getresponse()
+                return answer.status, answer.getheaders(), answer.read()
+            except (http.client.HTTPException, OSError):
+                self._connection.close()
+                self._connection = None
+                if is_last:
+                    raise
+        raise AssertionError
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - so the standard library calls them
+
+
+_REFUSED = (403, b"<Error><Code>AccessDenied</Code></Error>")

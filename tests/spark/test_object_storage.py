@@ -1,0 +1,146 @@
+"""Stream tables whose sources and results are on S3: as on a disk, with few requests, and safe when two commit at once."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from trickle import Trickle
+from trickle.errors import StorageError, TrickleError
+from trickle.tables.storage.schemes import folder_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from trickle.testing.s3 import S3Server
+
+TOTALS = "SELECT customer, count(*) AS n, sum(amount) AS s FROM {orders} GROUP BY customer"
+BIG = "SELECT o.id, c.city FROM {orders} o JOIN {customers} c ON o.customer = c.id WHERE o.amount > 50"
+
+
+@pytest.fixture
+def shop(spark: SparkSession, s3: S3Server) -> Iterator[Shop]:
+    made = Shop(spark, uuid.uuid4().hex[:8])
+    yield made
+    made.drop()
+
+
+class Shop:
+    """Tables of orders and customers on S3, and stream tables over them there."""
+
+    def __init__(self, spark: SparkSession, schema: str) -> None:
+        self.spark, self.schema = spark, f"shop_{schema}"
+        self.place = f"s3a://lake/{self.schema}"
+        self.t = Trickle(spark)
+        spark.sql(f"CREATE DATABASE {self.schema} LOCATION '{self.place}'")
+        feed = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+        rows = "SELECT id, id % 10 AS customer, CAST(id % 100 AS INT) AS amount FROM range(500)"
+        spark.sql(f"CREATE TABLE {self['orders']} {feed} AS {rows}")
+        spark.sql(f"CREATE TABLE {self['customers']} {feed} AS SELECT id, 'city ' || id AS city FROM range(10)")
+
+    def __getitem__(self, name: str) -> str:
+        return f"{self.schema}.{name}"
+
+    def create(self, name: str, query: str) -> None:
+        self.t.create(self[name], query.format(orders=self["orders"], customers=self["customers"]))
+
+    def insert(self, *rows: tuple[int, int, int]) -> None:
+        self.spark.sql(f"INSERT INTO {self['orders']} VALUES {', '.join(map(str, rows))}")
+
+    def drop(self) -> None:
+        self.spark.sql(f"DROP DATABASE {self.schema} CASCADE")
+
+
+def test_refreshes_over_s3_are_done_by_the_driver_and_right(shop: Shop) -> None:
+    shop.create("totals", TOTALS)
+    shop.create("big", BIG)
+    shop.insert((1000, 3, 70), (1001, 11, 80))
+    shop.spark.sql(f"UPDATE {shop['orders']} SET amount = 99 WHERE id = 7")
+    shop.spark.sql(f"DELETE FROM {shop['orders']} WHERE id = 60")
+
+    for name in ("totals", "big"):
+        report = shop.t.refresh(shop[name])
+        assert report.mode == "differential", report
+        assert shop.t.verify(shop[name]).ok
+
+    assert shop.t.refresh(shop["totals"]).mode == "no_data"
+    assert "driver" in shop.t.explain(shop["big"]).lower()
+
+
+def test_a_commit_that_another_writer_overwrote_is_made_again(shop: Shop) -> None:
+    """Delta's own commits on S3 have no condition: one may land on a commit of ours."""
+    shop.create("totals", TOTALS)
+    shop.insert((1000, 3, 70))
+    version = shop.t.refresh(shop["totals"]).version
+    table = folder_at(f"{shop.place}/totals")
+    assert table is not None
+    info = {"commitInfo": {"timestamp": 0, "operation": "OPTIMIZE", "operationParameters": {}}}
+    table.storage.put(table / f"_delta_log/{version:020d}.json", json.dumps(info).encode() + b"\n")
+    table.storage.delete(table / f"_delta_log/{version:020d}.crc")
+
+    for process in (shop.t, Trickle(shop.spark)):  # one that knows the commit of before, and one that does not
+        process.refresh(shop["totals"])
+        assert process.verify(shop["totals"]).ok
+    assert shop.spark.table(shop["totals"]).where("customer = 3").first()["n"] == 51
+
+
+def test_two_refreshers_at_once_lose_and_double_nothing(shop: Shop) -> None:
+    shop.create("totals", TOTALS)
+    others = [Trickle(shop.spark), Trickle(shop.spark)]
+
+    def refresh(process: Trickle) -> int:
+        done = 0
+        for _ in range(6):
+            try:
+                done += process.refresh(shop["totals"]).mode == "differential"
+            except TrickleError as error:
+                assert error.code == "CONCURRENT_REFRESH"  # noqa: PT017 - that, or no error
+        return done
+
+    with ThreadPoolExecutor(2) as pool:
+        refreshing = [pool.submit(refresh, process) for process in others]
+        for number in range(4):
+            shop.insert((2000 + number, number, 1))
+        assert sum(one.result() for one in refreshing) >= 1
+
+    shop.t.refresh(shop["totals"])
+    assert shop.t.verify(shop["totals"]).ok
+
+
+def test_a_bucket_that_is_not_there_is_one_error(shop: Shop) -> None:
+    shop.create("totals", TOTALS)
+    source = folder_at("s3a://nowhere/orders")
+    assert source is not None
+
+    with pytest.raises(StorageError, match="STORAGE_MISSING"):
+        source.storage.versions(source / "_delta_log", -1)
+
+
+def test_credentials_that_only_hadoop_knows_how_to_get_are_asked_of_it(spark: SparkSession, s3: S3Server) -> None:
+    s3.make_bucket("asked")
+    jvm: Any = spark._jvm
+    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    provider = "software.amazon.awssdk.auth.credentials.SystemPropertyCredentialsProvider"
+    conf.set("fs.s3a.bucket.asked.aws.credentials.provider", provider)
+    for key, value in (
+        ("aws.accessKeyId", "of-the-jvm"),
+        ("aws.secretAccessKey", "secret"),
+        ("aws.sessionToken", "token"),
+    ):
+        jvm.System.setProperty(key, value)
+    try:
+        folder = folder_at("s3a://asked/x")
+        assert folder is not None
+        storage: Any = folder.storage
+        credential = storage._renewed()
+        assert (credential["access_key_id"], credential["token"]) == ("of-the-jvm", "token")
+        storage.put_if_absent(folder / "y", b"z")
+        assert storage.get(folder / "y") == b"z"
+    finally:
+        for key in ("aws.accessKeyId", "aws.secretAccessKey", "aws.sessionToken"):
+            jvm.System.clearProperty(key)

@@ -1,0 +1,186 @@
+"""Hadoop's settings of object stores in the words of their clients."""
+
+from __future__ import annotations
+
+import pytest
+
+from trickle.tables.storage import credentials, schemes
+from trickle.tables.storage import settings as settings_of
+from trickle.tables.storage.credentials import UnmappedError, azure_settings, gcs_settings, s3_settings
+from trickle.tables.storage.settings import GivenSettings, S3Credential
+
+KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
+HOST = "store.dfs.core.windows.net"
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On no cloud, with no environment."""
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", *credentials._OF_MACHINE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(credentials, "_METADATA", ("127.0.0.1", 1))
+    monkeypatch.setattr(credentials, "_region_of", lambda _: "eu-central-1")
+
+
+def s3(**settings: str):
+    return s3_settings("shop", "s3a://shop", GivenSettings({**KEYS, **settings}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "config"),
+    [
+        ({}, {"region": "eu-central-1"}),
+        ({"fs.s3a.endpoint": "s3.amazonaws.com"}, {"region": "eu-central-1"}),
+        ({"fs.s3a.endpoint.region": "us-west-2"}, {"region": "us-west-2"}),
+        (
+            {"fs.s3a.endpoint": "s3.eu-west-1.amazonaws.com"},
+            {"region": "eu-west-1", "endpoint": "https://s3.eu-west-1.amazonaws.com"},
+        ),
+        (
+            {"fs.s3a.endpoint": "https://minio.local:9000/", "fs.s3a.path.style.access": "true"},
+            {"region": "us-east-1", "endpoint": "https://minio.local:9000"},
+        ),
+        (
+            {"fs.s3a.endpoint": "minio.local:9000", "fs.s3a.connection.ssl.enabled": "false"},
+            {
+                "region": "us-east-1",
+                "endpoint": "http://shop.minio.local:9000",
+                "virtual_hosted_style_request": True,
+            },
+        ),
+        (
+            {"fs.s3a.endpoint": "http://10.0.0.5:9000"},
+            {"region": "us-east-1", "endpoint": "http://10.0.0.5:9000"},
+        ),
+        (
+            {"fs.s3a.encryption.algorithm": "SSE-KMS", "fs.s3a.encryption.key": "arn:key"},
+            {"region": "eu-central-1", "server_side_encryption": "aws:kms", "sse_kms_key_id": "arn:key"},
+        ),
+        ({"fs.s3a.requester.pays.enabled": "true"}, {"region": "eu-central-1", "request_payer": True}),
+    ],
+)
+def test_settings_of_s3(settings, config):
+    assert s3(**settings).config == config
+
+
+def test_settings_of_a_bucket_come_before_those_of_all():
+    made = s3(**{"fs.s3a.bucket.shop.access.key": "c", "fs.s3a.bucket.other.secret.key": "d"})
+
+    assert made.provider is not None
+    keys = made.provider()
+    assert (keys["access_key_id"], keys["secret_access_key"], keys["token"]) == ("c", "b", None)
+
+
+def test_temporary_keys_have_a_token():
+    made = s3(**{"fs.s3a.session.token": "t"})
+
+    assert made.provider is not None
+    assert made.provider()["token"] == "t"
+
+
+def test_anonymous_requests_are_not_signed():
+    made = s3(**{"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"})
+
+    assert made.config["skip_signature"] is True
+    assert made.provider is None
+
+
+def test_the_first_provider_that_has_credentials_gives_them(monkeypatch):
+    names = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider,\n  org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+    assert s3(**{"fs.s3a.aws.credentials.provider": names}).provider is not None
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "e")
+    environment = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+    assert s3(**{"fs.s3a.aws.credentials.provider": environment}).provider is None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fs.s3a.aws.credentials.provider": "com.example.OurOwnProvider"},
+        {"fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.auth.AssumedRoleCredentialProvider"},
+        {"fs.s3a.encryption.algorithm": "SSE-C"},
+        {"fs.s3a.custom.signers": "x"},
+        {"fs.s3a.access.key": ""},  # and this machine is on no cloud
+    ],
+)
+def test_what_only_hadoop_knows_is_left_to_spark(settings):
+    with pytest.raises(UnmappedError) as unmapped:
+        s3(**settings)
+
+    assert str(unmapped.value)
+
+
+def test_of_other_providers_hadoop_itself_is_asked():
+    class Asked(GivenSettings):
+        def s3_credential(self, location: str) -> S3Credential:
+            return {"access_key_id": location, "secret_access_key": "x", "token": "y", "expires_at": None}
+
+    made = s3_settings("shop", "s3a://shop", Asked({"fs.s3a.aws.credentials.provider": "com.example.OurOwnProvider"}))
+
+    assert made.provider is not None
+    assert made.provider()["access_key_id"] == "s3a://shop"
+
+
+def test_a_proxy_is_used():
+    made = s3(**{"fs.s3a.proxy.host": "p", "fs.s3a.proxy.port": "3128", "fs.s3a.proxy.username": "u@x"})
+
+    assert made.client == {"proxy_url": "http://u%40x:@p:3128"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "config"),
+    [
+        ({f"fs.azure.account.key.{HOST}": "k"}, {"account_key": "k"}),
+        (
+            {"fs.azure.account.auth.type": "SAS", f"fs.azure.sas.fixed.token.{HOST}": "?sig=1"},
+            {"sas_key": "sig=1"},
+        ),
+        (
+            {
+                f"fs.azure.account.auth.type.{HOST}": "OAuth",
+                "fs.azure.account.oauth.provider.type": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+                "fs.azure.account.oauth2.client.id": "i",
+                "fs.azure.account.oauth2.client.secret": "s",
+                "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.com/tenant/oauth2/token",
+            },
+            {"client_id": "i", "client_secret": "s", "tenant_id": "tenant"},
+        ),
+    ],
+)
+def test_settings_of_azure(settings, config):
+    made = azure_settings(f"lake@{HOST}", GivenSettings(settings))
+
+    assert made.config == {"account_name": "store", "container_name": "lake", **config}
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"fs.azure.account.auth.type": "Custom"}, {"fs.azure.account.auth.type": "SAS"}]
+)
+def test_what_only_hadoop_knows_of_azure_is_left_to_spark(settings):
+    with pytest.raises(UnmappedError):
+        azure_settings(f"lake@{HOST}", GivenSettings(settings))
+
+
+def test_settings_of_google():
+    keyfile = {"fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", "fs.gs.auth.service.account.json.keyfile": "/k.json"}
+
+    assert gcs_settings("shop", GivenSettings(keyfile)).config == {"bucket": "shop", "service_account": "/k.json"}
+    assert gcs_settings("shop", GivenSettings({"fs.gs.auth.type": "UNAUTHENTICATED"})).config["skip_signature"] is True
+    with pytest.raises(UnmappedError):
+        gcs_settings("shop", GivenSettings({"fs.gs.auth.type": "USER_CREDENTIALS"}))
+
+
+def test_a_bucket_that_only_spark_can_reach_is_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(schemes, "_opened", {})
+    monkeypatch.setattr(settings_of, "_given", {**KEYS, "fs.s3a.bucket.odd.custom.signers": "ours"})
+
+    with caplog.at_level("WARNING", "trickle"):
+        assert [schemes.folder_at(f"s3a://odd/{name}") for name in ("a", "b", "c")] == [None, None, None]
+
+    assert schemes.why_spark("s3a://odd/a") == "fs.s3a.custom.signers"
+    assert [record.message for record in caplog.records] == [
+        "Spark does all reading and writing of tables in s3a://odd: only it knows fs.s3a.custom.signers."
+    ]
+    assert schemes.folder_at("s3a://shop/a") is not None
+    assert schemes.why_spark("s3a://shop/a") is None
+    assert schemes.why_spark("/data/a") is None
