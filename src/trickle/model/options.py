@@ -81,7 +81,9 @@ class Options:
         20_000_000, "rows", "Spark reads a small change if its files have more rows.", in_memory=True
     )
     polars_net_rows: int = _limit(
-        50_000, "rows", "Polars nets changes with more rows; Arrow, which starts faster, nets smaller ones."
+        50_000,
+        "rows",
+        "Several threads read and polars nets changes with more rows; one thread and Arrow, which start faster, smaller ones.",
     )
     assumed_row_bytes: int = _limit(30, "bytes", "Assumed size of a changed row if a log does not count rows.", least=1)
 

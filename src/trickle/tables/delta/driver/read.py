@@ -74,7 +74,7 @@ def read_change(
         if address is None:
             raise NeedsSparkError
         place = table.folder.storage.readable(address)
-        rows = read_file(place, loose, partition=_partition(file, partitions), feed=sign is None)
+        rows = read_file(place, loose, partition=_partition(file, partitions), feed=sign is None, options=options)
         total += rows.num_rows
         if total > (options.driver_change_rows if versions.rows is None else options.driver_change_rows_read):
             raise NeedsSparkError
@@ -113,8 +113,11 @@ def read_file(
     *,
     partition: Mapping[str, str | None] | None = None,
     feed: bool = False,
+    options: Options = DEFAULT,
 ) -> pa.Table:
     """Return the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
+
+    Few rows are read by one thread: to wake others takes longer than they save.
 
     Raises:
         NeedsSparkError: Only Spark can read it, or it is gone.
@@ -126,8 +129,9 @@ def read_file(
             there = set(file.schema_arrow.names)
             lower = {name.lower() for name in there - {field.name for field in fields}}
             stored = [field.name for field in fields if field.name in there and field.name not in partition]
-            rows = file.read([*stored, _CHANGE_TYPE] if feed else stored)
             count = file.metadata.num_rows
+            wanted = [*stored, _CHANGE_TYPE] if feed else stored
+            rows = file.read(wanted, use_threads=count > options.polars_net_rows)
             columns = []
             for field in fields:
                 if field.name in partition:
@@ -223,6 +227,6 @@ def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) ->
         rows = pl.DataFrame(pl.from_arrow(change)).lazy().group_by(names).agg(pl.col("w").sum())
         summed = rows.filter(pl.col("w") != 0).collect().to_arrow(compat_level=pl.CompatLevel.oldest())
         return pa.Table.from_arrays(summed.columns, names=schema.names).cast(schema)
-    summed = change.group_by(names).aggregate([("w", "sum")])
+    summed = change.group_by(names, use_threads=False).aggregate([("w", "sum")])
     summed = summed.filter(pc.not_equal(summed["w_sum"], 0)).select([*names, "w_sum"])
     return pa.Table.from_arrays(summed.columns, schema=schema)

@@ -137,7 +137,8 @@ class Transaction:
         """Return the rows of a file, masked ones too."""
         rows = known.get(file.path)
         if rows is None or rows.schema != self.schema:
-            rows = read_file(self.folder.storage.readable(self._address(file.path)), list(self.file_schema))
+            place = self.folder.storage.readable(self._address(file.path))
+            rows = read_file(place, list(self.file_schema), options=self.options)
             rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
         return rows
 
