@@ -26,7 +26,7 @@ from trickle.model.names import is_state_table, split_name
 from trickle.model.report import Validation
 from trickle.model.schedule import read_duration
 from trickle.model.table_options import NO_OPTIONS
-from trickle.refresh.checks import check_columns
+from trickle.refresh.checks import check_columns, check_sources
 from trickle.refresh.explain import explain_prepared, explain_text
 from trickle.refresh.fuse import FuseBlownError
 from trickle.refresh.record import read_record
@@ -120,6 +120,7 @@ class Engine:
             analysed = workspace.compiler.define(query, mode, schedule, options)
             check_columns(analysed.plan)
             prepared = workspace.compiler.prepare(analysed)
+            check_sources(prepared.used)
             check_differentiable(name, mode, prepared.obstacles)
             check_layout(options, prepared.names)
             if analysed.definition.query is None and analysed.definition.plan is None:
@@ -343,6 +344,7 @@ class Engine:
             analysed = own.compiler.define(query, "auto")
             check_columns(analysed.plan)
             prepared = own.compiler.prepare(analysed)
+            check_sources(prepared.used)
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
 
     def frontier(self, name: str) -> Mapping[str, int]:
