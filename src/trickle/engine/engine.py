@@ -321,10 +321,7 @@ class Engine:
 
     def explain_query(self, query: str | DataFrame) -> Explanation:
         """Show how a query would be maintained."""
-        sync(self.spark)
-        analysed = self.compiler.define(query, "auto")
-        check_columns(analysed.plan)
-        return explain_prepared(self.compiler.prepare(analysed))
+        return explain_prepared(self._prepare(query))
 
     def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
         """Compare a stream table, or a sample of its keys if it is big, with its query at the same source versions."""
@@ -338,6 +335,11 @@ class Engine:
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Return whether a query can be maintained incrementally, and every obstacle if not."""
+        prepared = self._prepare(query)
+        return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+
+    def _prepare(self, query: str | DataFrame) -> Prepared:
+        """Compile a query that is not a stream table's."""
         sync(self.spark)
         own = self.workspaces.own
         with own.active():
@@ -345,7 +347,7 @@ class Engine:
             check_columns(analysed.plan)
             prepared = own.compiler.prepare(analysed)
             check_sources(prepared.used)
-        return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+        return prepared
 
     def frontier(self, name: str) -> Mapping[str, int]:
         """Return the version of each source that a stream table equals."""
