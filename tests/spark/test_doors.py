@@ -180,6 +180,31 @@ def test_queries_of_every_form_pass(yard):
         yard.validate(text)
 
 
+def test_names_of_columns_do_not_meet_those_of_trickle(spark, yard):
+    spark.sql("CREATE TABLE odd (__weight BIGINT, __rows INT, __id STRING, __w INT) USING delta")
+    spark.sql("INSERT INTO odd VALUES (1, 2, 'a', 4)")
+    for query in (
+        "SELECT a AS __weight FROM src",
+        "SELECT __weight AS w FROM odd",
+        "SELECT sum(__Weight) AS w FROM odd",
+    ):
+        for door in (yard.validate, partial(yard.create, "made")):
+            with pytest.raises(DefinitionError) as error:
+                door(query)
+            assert error.value.code == "RESERVED_COLUMN"
+    for name, query in (
+        ("odd1", "SELECT __rows, __id, __w, 1.5D * __w AS c0 FROM odd"),
+        ("odd2", "SELECT __rows AS __copy, sum(__w) AS __nth, max(__id) AS t0 FROM odd GROUP BY __rows"),
+        ("odd3", "SELECT o.__id, s.a AS __gone FROM odd o LEFT JOIN src s ON s.a = o.__rows ORDER BY o.__w LIMIT 9"),
+    ):
+        table = yard.create(name, query, mode="differential")
+        spark.sql("INSERT INTO odd VALUES (1, 2, 'b', 5), (1, 1, NULL, 7)")
+        spark.sql("DELETE FROM odd WHERE __id = 'a'")
+        assert table.refresh().mode == "differential"
+        assert table.verify()
+        table.drop()
+
+
 @pytest.mark.parametrize("query", [None, 7, b"SELECT 1", ["SELECT 1"], {"a": 1}, object()])
 def test_what_is_neither_text_nor_a_dataframe_is_no_query(yard, query):
     for door in (yard.validate, lambda q: yard.create("made", q)):

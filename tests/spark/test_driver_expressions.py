@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from trickle.algebra.expr import Opaque
+from trickle.algebra.expr import Call, Col, Column, Opaque
 from trickle.catalyst.driver_forms import driver_form
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.opaque import opaque
@@ -228,6 +228,19 @@ def test_whole_numbers_that_do_not_fit_are_left_to_spark(rows, text):
         expressions.value(opaque(expr), driver_frame(rows))
 
 
+def test_years_that_arrow_does_not_count_are_left_to_spark():
+    year = Call("year", (Col(Column(1, "d", "date")),))
+
+    def found(*days: int | None) -> list[int | None]:
+        dates = pl.DataFrame({"1": pl.Series(days, dtype=pl.Int32).cast(pl.Date)})
+        return Expressions(lambda _: None).value(year, dates).to_list()
+
+    assert found(0, None, 2_932_897, -719_529) == [1970, None, 10_000, -1]
+    for days in (36_159_999, -36_159_999):
+        with pytest.raises(NotHereError):
+            found(0, days)
+
+
 def test_division_by_zero_is_left_to_spark(rows):
     jvm, expr = lifted(rows, "x / y")
     simple = driver_form(jvm, expr)
@@ -240,7 +253,7 @@ def test_division_by_zero_is_left_to_spark(rows):
 
 
 def test_sum_that_does_not_fit_is_left_to_spark(rows):
-    from trickle.algebra.expr import Call, Cast, Col, Column
+    from trickle.algebra.expr import Cast
 
     def squared(number: int) -> pl.Series:
         wide = pl.DataFrame({"1": pl.Series([number], dtype=pl.Decimal(38, 2))})

@@ -95,6 +95,11 @@ MALFORMED: dict[str, str | bytes] = {
     "a path that is a number": '{"remove":{"path":1}}\n',
     "a size that is a word": lines(add("b", size="big")),
     "a deletion vector without its place": lines(add("b", deletionVector={"storageType": "u"})),
+    "a deletion vector without anything": lines(add("b", deletionVector={})),
+    "partition values without columns": lines(add("b", partitionValues=["2024"])),
+    "partition columns that are no names": lines(
+        {"metaData": {"id": "one", "schemaString": '{"fields":[]}', "partitionColumns": [1]}}
+    ),
     "metadata without a schema": '{"metaData":{"id":"one"}}\n',
     "metadata without an id": '{"metaData":{"schemaString":"{\\"fields\\":[]}"}}\n',
     "a schema that is not JSON": '{"metaData":{"id":"one","schemaString":"{"}}\n',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +64,30 @@ class Place:
     def qualify(self, parts: tuple[str, ...]) -> str:
         return ".".join(parts)
 
+    # -- as the workspaces
+
+    @property
+    def own(self) -> Any:
+        return self
+
+    def of(self, _: object) -> Any:
+        return self
+
+    def active(self) -> Any:
+        return nullcontext()
+
+    @property
+    def jvm(self) -> None:
+        return None
+
+    @property
+    def catalog(self) -> Any:
+        return self
+
+    @property
+    def compiler(self) -> Any:
+        return self
+
     # -- as a compiler
 
     def read(self, *_: str) -> Any:
@@ -86,7 +111,7 @@ def place(monkeypatch) -> Place:
 
 
 def tables_of(place: Any) -> OpenTables:
-    return OpenTables(place, place)
+    return OpenTables(place)
 
 
 def test_a_table_is_compiled_once(place):
@@ -161,7 +186,7 @@ def engine_of(place: Any, monkeypatch: Any, outcomes: list[Any], **options: Any)
 
     monkeypatch.setattr(engine_module, "Refresh", Told)
     engine: Any = Engine.__new__(Engine)
-    engine.jvm, engine.options, engine.catalog, engine.compiler = None, Options(**options), place, place
+    engine.jvm, engine.options, engine.catalog, engine.workspaces = None, Options(**options), place, place
     engine.tables = tables_of(place)
     engine.events = Events()
     engine.upstream = SimpleNamespace(warnings=lambda _: ())

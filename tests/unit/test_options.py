@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,9 @@ def test_every_pass_can_be_switched_off():
     [
         *({"whole_rows": value} for value in (-1, "10", True, None)),
         {"snapshots_kept": 0},
+        {"whole_rows": 2**31 - 1},
+        {"column_cache_bytes": 2**63},
+        *({"disable": value} for value in (None, 7, [1])),
         {"stored_plans": 1},
     ],
 )
@@ -65,6 +69,20 @@ def test_values_out_of_range_are_named(values):
 
     assert error.value.code == "BAD_OPTION"
     assert next(iter(values)) in error.value.message
+
+
+def test_unknown_options_are_named_with_those_there_are():
+    for make in (Options, partial(replace, DEFAULT)):
+        with pytest.raises(DefinitionError) as error:
+            make(whole_row=3)
+        assert (error.value.code, "whole_rows" in error.value.hint) == ("UNKNOWN_OPTION", True)
+    with pytest.raises(DefinitionError) as error:
+        Options(zzz=3)
+    assert all(f.name in error.value.hint for f in fields(Options))
+
+
+def test_one_name_is_a_set_of_names():
+    assert Options(disable="key_lookup").disable == {"key_lookup"}
 
 
 def test_unknown_optimisations_are_named():

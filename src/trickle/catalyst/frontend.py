@@ -6,8 +6,7 @@ Rules that would fold a table's data or statistics into the plan, or add what on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.catalyst.jvm import Jvm, items
@@ -102,9 +101,9 @@ class Frontend:
         """
         from pyspark.errors import PySparkException
 
-        parsed = parse_query(self.jvm, session, query)
         try:
-            with self._active(session):
+            with self.jvm.active(session):
+                parsed = parse_query(self.jvm, session, query)  # the parser reads settings, too
                 execution = session.sessionState().executePlan(parsed, self._modes.SKIP())
                 analysed = execution.analyzed()
                 session.sessionState().analyzer().checkAnalysis(analysed)
@@ -124,7 +123,7 @@ class Frontend:
 
     def optimise(self, session: Any, analysed: Any) -> Any:
         """Return Catalyst's optimised plan."""
-        with self._active(session):
+        with self.jvm.active(session):
             return session.sessionState().optimizer().execute(merge_sessions(self.jvm, analysed))
 
     def recursion_limit(self, session: Any) -> int:
@@ -216,17 +215,3 @@ class Frontend:
 
     def _is_command(self, plan: Any) -> bool:
         return self.jvm.is_instance(plan, "org.apache.spark.sql.catalyst.plans.logical.Command")
-
-    @contextmanager
-    def _active(self, session: Any) -> Iterator[None]:
-        """Make a session the one whose settings Catalyst's rules read, in this thread."""
-        sessions = self.jvm.cls("org.apache.spark.sql.classic.SparkSession")
-        before = sessions.getActiveSession()
-        sessions.setActiveSession(session)
-        try:
-            yield
-        finally:
-            if before.isDefined():
-                sessions.setActiveSession(before.get())
-            else:
-                sessions.clearActiveSession()

@@ -7,7 +7,7 @@ Everything that names a Catalyst constructor is here or in ``lower``: a new Spar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from trickle.model.cache import Cache
@@ -44,6 +44,8 @@ class Jvm:
         self._longs: Cache[int, Any] = Cache("constants", options.constants_kept)
         self.driver_forms: Cache[int, Expr | None] = Cache("expressions", options.expressions_kept)
         self.row_projections: Cache[tuple[int, ...], RowProjection] = Cache("projections", options.expressions_kept)
+        self._one_task_session: Any = None
+        self._conf: Any = None
         self.none = self.singleton("scala.None")
         self.nil = self.singleton("scala.collection.immutable.Nil")
         self._to_scala = self.cls("org.apache.spark.api.python.PythonUtils")
@@ -52,6 +54,33 @@ class Jvm:
         self._functions = self.singleton("org.apache.spark.sql.catalyst.analysis.FunctionRegistry").builtin()
         self._empty_metadata = self.singleton("org.apache.spark.sql.types.Metadata").empty()
         self.no_hint = self.singleton(_PLANS + "logical.JoinHint").NONE()
+
+    # -- the session
+
+    @contextmanager
+    def active(self, session: Any) -> Iterator[None]:
+        """Make a session the one whose settings Catalyst reads, in this thread."""
+        sessions = self.cls("org.apache.spark.sql.classic.SparkSession")
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(session)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
+
+    def settings_mark(self) -> int:
+        """Return a number that is another one if any setting of the session was changed."""
+        if self._conf is None:
+            session: Any = self.spark._jsparkSession
+            self._conf = session.sessionState().conf()
+        return int(self._conf.getAllConfs().hashCode())
+
+    def forget_settings(self) -> None:
+        """Make no more use of sessions that were copied when the settings were others."""
+        self._one_task_session = None
 
     # -- classes and Scala values
 
@@ -212,19 +241,20 @@ class Jvm:
         """Return a logical plan as a DataFrame of the user's session, or of a copy that runs few rows in one task."""
         from pyspark.sql import DataFrame as SparkFrame
 
-        session = self._one_task if in_one_task else self.spark._jsparkSession
+        session = self._one_task() if in_one_task else self.spark._jsparkSession
         return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
 
     def part_by_part(self, frame: DataFrame, most: int) -> DataFrame:
         """Return no more than some rows of each partition of a DataFrame; unlike a limit of all, it moves none."""
         return self.frame(self.plan("LocalLimit", self.int_literal(most), frame._jdf.logicalPlan()))
 
-    @cached_property
     def _one_task(self) -> Any:
-        """A session in which rows that the driver holds are joined and grouped where they are, without exchanges."""
-        copy = self.spark._jsparkSession.cloneSession()
-        for key, value in _ONE_TASK.items():
-            copy.conf().set(key, value)
+        """Return a session in which rows that the driver holds are joined and grouped where they are, without exchanges."""
+        if (copy := self._one_task_session) is None:
+            copy = self.spark._jsparkSession.cloneSession()
+            for key, value in _ONE_TASK.items():
+                copy.conf().set(key, value)
+            self._one_task_session = copy
         return copy
 
     def project(self, named: Sequence[Any], child: Any) -> Any:

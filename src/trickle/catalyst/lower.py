@@ -44,6 +44,9 @@ from trickle.catalyst.lowered import Lowered
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_GREATEST_INT: Final = 2**31 - 1
+"""Spark counts the rows of a limit in an INT."""
+
 # Returns the DataFrame behind a scan or a shared result.
 Leaf = Callable[[Plan], "DataFrame"]
 
@@ -292,7 +295,7 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
     order = [e if jvm.name(e) == "SortOrder" else jvm.ascending(e) for e in exprs]
     node = jvm.plan("Sort", jvm.seq(order), True, child.plan, jvm.none)
     if plan.limit is not None:
-        bound = jvm.int_literal(plan.limit + plan.offset)
+        bound = jvm.int_literal(min(plan.limit + plan.offset, _GREATEST_INT))
         node = jvm.plan("GlobalLimit", bound, jvm.plan("LocalLimit", bound, node))
     if plan.offset:
         node = jvm.plan("Offset", jvm.int_literal(plan.offset), node)

@@ -140,7 +140,8 @@ class Alter:
         context = {"query", "catalog", "schema_name"}
         if before.query is not None and before.model_dump(include=context) == after.model_dump(include=context):
             return True
-        old, new = (self.engine.compiler.optimise(a.definition, a.session) for a in (table.analysed, analysed))
+        compiler = table.workspace.compiler
+        old, new = (compiler.optimise(a.definition, a.session) for a in (table.analysed, analysed))
         return bool(old.sameResult(new))
 
     def _refuse_cycle(self, table: OpenTable, prepared: Prepared) -> None:
@@ -172,9 +173,12 @@ class Alter:
         if before.cluster_by != after.options.cluster_by:
             self.engine.catalog.cluster(table.name, after.options.cluster_by)
         self.engine.catalog.results.set_properties(table.name, _comment_change(before, after.options))
-        like = self.engine.jvm.frame(analysed.plan).toDF(*prepared.names)
-        self.engine.catalog.results.admit_columns(table.name, table.location, like)
-        new = self.engine.tables.open(table.name, table.target, analysed, prepared)
+        workspace = self.engine.workspaces.of(analysed.definition.settings)
+        with workspace.active():
+            like = workspace.jvm.frame(analysed.plan).toDF(*prepared.names)
+            self.engine.catalog.results.admit_columns(table.name, table.location, like)
+            target = workspace.catalog.results.target(table.name, table.location)
+            new = self.engine.tables.open(table.name, target, analysed, prepared)
         properties = {**_property_changes(before, after.options), DEFINITION_PROPERTY: new.text}
         redefine = Redefinition(properties, after.options.partition_by)
         with told(self.engine.events, table.name, "creation") as tell:

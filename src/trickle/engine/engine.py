@@ -6,11 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trickle.catalyst.frontend import Frontend
-from trickle.catalyst.jvm import Jvm
 from trickle.engine.arguments import check_differentiable, check_layout
 from trickle.engine.cancel import Cancellation
-from trickle.engine.compiler import Analysed, Compiler
 from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.events import Events, told
@@ -21,14 +18,15 @@ from trickle.engine.run import OnOutcome, Run
 from trickle.engine.suspend import Suspensions
 from trickle.engine.upstream import Upstream
 from trickle.engine.verbs import describe_failure
+from trickle.engine.workspaces import Workspaces
 from trickle.errors import ConflictError, DefinitionError, UnknownTableError
-from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
+from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY, Definition
 from trickle.model.events import RunEnded, RunStarted
 from trickle.model.names import is_state_table, split_name
 from trickle.model.report import Validation
 from trickle.model.schedule import read_duration
 from trickle.model.table_options import NO_OPTIONS
-from trickle.refresh.checks import check_columns
+from trickle.refresh.checks import check_columns, check_sources
 from trickle.refresh.explain import explain_prepared, explain_text
 from trickle.refresh.fuse import FuseBlownError
 from trickle.refresh.record import read_record
@@ -36,8 +34,6 @@ from trickle.refresh.request import Request
 from trickle.refresh.run import Refresh
 from trickle.refresh.verify import verify_table
 from trickle.refresh.write import StateTooBigError
-from trickle.tables.cache.columns import ColumnCache
-from trickle.tables.catalog import Catalog
 from trickle.tables.looks import look_again, one_look
 from trickle.warehouse import sync
 
@@ -46,8 +42,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from trickle.engine.compiler import Analysed
     from trickle.errors import TrickleError
-    from trickle.model.definition import Definition, Mode
+    from trickle.model.definition import Mode
     from trickle.model.events import Trigger
     from trickle.model.explanation import Explanation
     from trickle.model.options import Options
@@ -68,11 +65,9 @@ class Engine:
         """Bind to a session."""
         self.spark = spark
         self.options = options
-        self.jvm = Jvm(spark, options)
-        columns = None if "column_cache" in options.disable else ColumnCache(options)
-        self.catalog = Catalog(spark, columns, options)
-        self.compiler = Compiler(self.jvm, Frontend(self.jvm), self.catalog, stored_plans)
-        self.tables = OpenTables(self.catalog, self.compiler)
+        self.workspaces = Workspaces(spark, options, stored_plans=stored_plans)
+        self.jvm, self.catalog = self.workspaces.own.jvm, self.workspaces.own.catalog
+        self.tables = OpenTables(self.workspaces)
         self.events = Events()
         self.upstream = Upstream(self.catalog)
         self.cancellation = Cancellation(spark)
@@ -100,14 +95,16 @@ class Engine:
         full_name = self.qualify(name)
         self.catalog.refuse_existing(full_name)
         analysed, prepared = self.define(full_name, query, mode, schedule, options)
-        self.catalog.results.create(
-            full_name,
-            self.jvm.frame(analysed.plan).toDF(*prepared.names),
-            lambda made: self._fill(full_name, made, analysed, prepared),
-            {DEFINITION_PROPERTY: analysed.definition.model_dump_json()},
-            bind=TABLE_PROPERTY,
-            options=options,
-        )
+        workspace = self.workspaces.of(analysed.definition.settings)
+        with workspace.active():
+            workspace.catalog.results.create(
+                full_name,
+                workspace.jvm.frame(analysed.plan).toDF(*prepared.names),
+                lambda made: self._fill(full_name, made, analysed, prepared),
+                {DEFINITION_PROPERTY: analysed.definition.model_dump_json()},
+                bind=TABLE_PROPERTY,
+                options=options,
+            )
         return full_name, analysed.definition
 
     def define(
@@ -119,13 +116,16 @@ class Engine:
         options: TableOptions = NO_OPTIONS,
     ) -> tuple[Analysed, Prepared]:
         """Compile a query for a stream table and check all that can be checked before it is made."""
-        analysed = self.compiler.define(query, mode, schedule, options)
-        check_columns(analysed.plan)
-        prepared = self.compiler.prepare(analysed)
-        check_differentiable(name, mode, prepared.obstacles)
-        check_layout(options, prepared.names)
-        if analysed.definition.query is None and analysed.definition.plan is None:
-            analysed = replace(analysed, definition=self.compiler.freeze(analysed.definition, prepared))
+        workspace = self.workspaces.of(query.settings if isinstance(query, Definition) else {})
+        with workspace.active():
+            analysed = workspace.compiler.define(query, mode, schedule, options)
+            check_columns(analysed.plan)
+            prepared = workspace.compiler.prepare(analysed)
+            check_sources(prepared.used)
+            check_differentiable(name, mode, prepared.obstacles)
+            check_layout(options, prepared.names)
+            if analysed.definition.query is None and analysed.definition.plan is None:
+                analysed = replace(analysed, definition=workspace.compiler.freeze(analysed.definition, prepared))
         return analysed, prepared
 
     def is_stream_table(self, name: str) -> bool:
@@ -188,8 +188,9 @@ class Engine:
         ):
             known, request = table, replace(request, deadline=deadline)
             if table.prepared.is_time_dependent:
-                analysed = self.compiler.analyse(table.definition, table.analysed.session)
-                table = replace(table, prepared=self.compiler.prepare(analysed))
+                with table.workspace.active():
+                    analysed = table.workspace.compiler.analyse(table.definition, table.analysed.session)
+                    table = replace(table, prepared=table.workspace.compiler.prepare(analysed))
             try:
                 report, table = self.run(table, request)
             except FuseBlownError as error:
@@ -212,9 +213,9 @@ class Engine:
         """
         conflicts = 0
         while True:
-            refresh = Refresh(self.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
+            refresh = Refresh(table.workspace.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
             try:
-                with one_look(goes_on=True):
+                with one_look(goes_on=True), table.workspace.active():
                     outcome = refresh.run()
             except ConflictError:
                 # It starts from the other one's result and usually finds nothing to do.
@@ -228,7 +229,8 @@ class Engine:
             except StateTooBigError as error:
                 table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)
-                table = replace(table, prepared=self.compiler.prepare(table.analysed, without))
+                with table.workspace.active():
+                    table = replace(table, prepared=table.workspace.compiler.prepare(table.analysed, without))
             else:
                 return outcome.report, replace(table, costs=outcome.costs)
 
@@ -285,7 +287,9 @@ class Engine:
         members = self.members()
         asked = [self.known(members, name) for name in names]
         versions = Cuts(members, self.options.cut_versions).find(asked)
-        return tuple(members.members[name].table.target.frame(versions[name]) for name in asked)
+        # In the user's session, whatever settings the tables are refreshed with.
+        results = self.catalog.results
+        return tuple(results.target(n, members.members[n].table.location).frame(versions[n]) for n in asked)
 
     def members(self) -> Members:
         """Give all stream tables of the catalog, with who reads whom."""
@@ -315,32 +319,38 @@ class Engine:
     def explain(self, name: str) -> Explanation:
         """Show how a stream table is maintained, and what its next refresh would do now."""
         table = self.tables.get(self.qualify(name))
-        return explain_text(table.for_refresh(self.options), Request(costs=table.costs))
+        with table.workspace.active():
+            return explain_text(table.for_refresh(self.options), Request(costs=table.costs))
 
     def explain_query(self, query: str | DataFrame) -> Explanation:
         """Show how a query would be maintained."""
-        sync(self.spark)
-        analysed = self.compiler.define(query, "auto")
-        check_columns(analysed.plan)
-        return explain_prepared(self.compiler.prepare(analysed))
+        return explain_prepared(self._prepare(query))
 
     def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
         """Compare a stream table, or a sample of its keys if it is big, with its query at the same source versions."""
         table = self.tables.get(self.qualify(name))
+        jvm, compiler = table.workspace.jvm, table.workspace.compiler
         as_spark: Callable[[], DataFrame] | None = None
         if table.definition.query is not None:
-            as_spark = lambda: self.jvm.frame(  # noqa: E731
-                self.compiler.analyse_plan(table.definition, table.analysed.session)
-            )
-        return verify_table(self.jvm, table.prepared, table.target, as_spark, self.options, sampled=sampled)
+            as_spark = lambda: jvm.frame(compiler.analyse_plan(table.definition, table.analysed.session))  # noqa: E731
+        with table.workspace.active():
+            return verify_table(jvm, table.prepared, table.target, as_spark, self.options, sampled=sampled)
 
     def validate(self, query: str | DataFrame) -> Validation:
         """Return whether a query can be maintained incrementally, and every obstacle if not."""
-        sync(self.spark)
-        analysed = self.compiler.define(query, "auto")
-        check_columns(analysed.plan)
-        prepared = self.compiler.prepare(analysed)
+        prepared = self._prepare(query)
         return Validation(not prepared.obstacles, prepared.obstacles, tuple(prepared.sources))
+
+    def _prepare(self, query: str | DataFrame) -> Prepared:
+        """Compile a query that is not a stream table's."""
+        sync(self.spark)
+        own = self.workspaces.own
+        with own.active():
+            analysed = own.compiler.define(query, "auto")
+            check_columns(analysed.plan)
+            prepared = own.compiler.prepare(analysed)
+            check_sources(prepared.used)
+        return prepared
 
     def frontier(self, name: str) -> Mapping[str, int]:
         """Return the version of each source that a stream table equals."""

@@ -16,12 +16,12 @@ from trickle.refresh.tables import RefreshTables
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
-    from trickle.engine.compiler import Analysed, Compiler
+    from trickle.engine.compiler import Analysed
+    from trickle.engine.workspaces import Workspace, Workspaces
     from trickle.model.cost import Costs
     from trickle.model.definition import Definition
     from trickle.model.options import Options
     from trickle.refresh.prepare import Prepared
-    from trickle.tables.catalog import Catalog
     from trickle.tables.contract import ColumnFact, StateStore, TargetTable
 
 _LOG: Final = logging.getLogger("trickle")
@@ -34,6 +34,7 @@ class OpenTable:
     Attributes:
         columns: The columns that its query reads, as they were when it was compiled.
         text: Its definition as it is stored.
+        workspace: The session that it is compiled and refreshed in.
         costs: What its refreshes took in this process; None before the first.
     """
 
@@ -45,6 +46,7 @@ class OpenTable:
     prepared: Prepared
     columns: Mapping[str, Mapping[str, ColumnFact]]
     text: str
+    workspace: Workspace
     costs: Costs | None = None
 
     @property
@@ -83,10 +85,10 @@ class FoundTable:
 class OpenTables:
     """Stream tables by name. Several threads may ask; each table is refreshed, and compiled, by one at a time."""
 
-    def __init__(self, catalog: Catalog, compiler: Compiler) -> None:
+    def __init__(self, workspaces: Workspaces) -> None:
         """Start with none."""
-        self._catalog = catalog
-        self._compiler = compiler
+        self._workspaces = workspaces
+        self._catalog = workspaces.own.catalog
         self._open: dict[str, OpenTable] = {}
         self._locks: dict[tuple[str, str], RLock] = {}
 
@@ -138,9 +140,12 @@ class OpenTables:
         self, name: str, target: TargetTable, analysed: Analysed, prepared: Prepared, text: str | None = None
     ) -> OpenTable:
         """Return a stream table that is compiled, its definition stored as ``text``; it is not kept yet."""
-        state_tables = self._catalog.results.state_tables(name, target.path, analysed.definition.generation)
-        text = analysed.definition.model_dump_json() if text is None else text
-        return OpenTable(name, target.path, target, state_tables, analysed, prepared, _columns_read(prepared), text)
+        definition = analysed.definition
+        workspace = self._workspaces.of(definition.settings)
+        state_tables = workspace.catalog.results.state_tables(name, target.path, definition.generation)
+        text = definition.model_dump_json() if text is None else text
+        columns = _columns_read(prepared)
+        return OpenTable(name, target.path, target, state_tables, analysed, prepared, columns, text, workspace)
 
     def find(self, name: str, *, copies: bool = False) -> FoundTable:
         """Look up a stream table in the catalog.
@@ -185,10 +190,12 @@ class OpenTables:
             yield found
 
     def _compile(self, found: FoundTable) -> OpenTable:
-        analysed = self._compiler.read(found.name, found.text)
-        target = self._catalog.results.target(found.name, found.location)
-        prepared = self._compiler.prepare(analysed, _left_out(target))
-        return self.open(found.name, target, analysed, prepared, found.text)
+        workspace = self._workspaces.of(found.definition.settings)
+        with workspace.active():
+            analysed = workspace.compiler.read(found.name, found.text)
+            target = workspace.catalog.results.target(found.name, found.location)
+            prepared = workspace.compiler.prepare(analysed, _left_out(target))
+            return self.open(found.name, target, analysed, prepared, found.text)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
         """Return whether what is kept still holds: the same table and definition, and no view redefined."""
@@ -196,7 +203,8 @@ class OpenTables:
             found.location == known.location
             and found.text == known.text
             and known.columns == _columns_read(known.prepared)
-            and self._compiler.has_same_views(known.analysed)
+            and known.workspace is self._workspaces.of(known.definition.settings)
+            and known.workspace.compiler.has_same_views(known.analysed)
         )
 
 

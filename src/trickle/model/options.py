@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from trickle.errors import DefinitionError
 
@@ -39,6 +40,9 @@ OPTIMISATIONS: Final = frozenset(
 """What ``disable`` may name. Without them a refresh takes longer and computes the same rows."""
 
 
+_MOST: Final = 2**31 - 2
+"""The highest value of a limit that is not of bytes: Spark counts rows of a limit in 31 bits."""
+
 ENOUGH_MEMORY: Final = 8 * GIB
 """Memory of the machine for which the defaults are made; with less, limits marked ``in_memory`` are lower."""
 
@@ -53,8 +57,8 @@ class Options:
     """Limits and switches, for ``Trickle(spark, options=Options(…))``.
 
     Raises:
-        DefinitionError: ``BAD_OPTION``, a limit is not a whole number or below its minimum; ``UNKNOWN_OPTION``, ``disable``
-            names an unknown optimisation.
+        DefinitionError: ``BAD_OPTION``, a limit is not a whole number or out of its range; ``UNKNOWN_OPTION``, there is no
+            option, or in ``disable`` no optimisation, of a name.
     """
 
     disable: frozenset[str] = field(
@@ -242,21 +246,35 @@ class Options:
         10_000, "rows", "Differing rows that verify compares with a tolerance for floating point."
     )
 
+    def __new__(cls, **given: Any) -> Self:
+        """Refuse unknown names, before Python does without saying which there are."""
+        known = sorted(option.name for option in fields(cls))
+        if unknown := sorted(given.keys() - set(known)):
+            near = [name for one in unknown for name in get_close_matches(one, known)]
+            text = f"there is no option named {', '.join(unknown)}."
+            raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known: {', '.join(near or known)}.")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         """Check every value."""
-        object.__setattr__(self, "disable", frozenset(self.disable))
+        names: Any = {self.disable} if isinstance(self.disable, str) else self.disable
+        if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
+            raise DefinitionError("BAD_OPTION", f"disable is {names!r}.", hint="Give a set of names.")
+        object.__setattr__(self, "disable", frozenset(names))
         if unknown := self.disable - OPTIMISATIONS:
-            text = f"there is no optimisation named {', '.join(sorted(map(str, unknown)))}."
+            text = f"there is no optimisation named {', '.join(sorted(unknown))}."
             raise DefinitionError("UNKNOWN_OPTION", text, hint=f"Known: {', '.join(sorted(OPTIMISATIONS))}.")
         if not isinstance(self.stored_plans, bool):
             raise DefinitionError("BAD_OPTION", f"stored_plans is {self.stored_plans!r}.", hint="Use True or False.")
         for limit in limits():
-            value, least = getattr(self, limit.name), limit.metadata["least"]
+            value, least, unit = getattr(self, limit.name), limit.metadata["least"], limit.metadata["unit"]
+            most = 2**63 - 1 if unit == "bytes" else _MOST
             if value is None and limit.default is None:
                 continue
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                text = f"option {limit.name} is {value!r}: it takes a whole number of {limit.metadata['unit']}."
-                raise DefinitionError("BAD_OPTION", text, hint=f"The minimum is {least}, the default {limit.default}.")
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                text = f"option {limit.name} is {value!r}: it takes a whole number of {unit}."
+                hint = f"The minimum is {least}, the maximum {most}, the default {limit.default}."
+                raise DefinitionError("BAD_OPTION", text, hint=hint)
 
     def within(self, memory: int) -> Options:
         """Return these options with lower limits on what the driver holds at once, if its machine has little memory.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from trickle.catalyst.jvm import items
 from trickle.errors import DefinitionError
+from trickle.tables.contract import WEIGHT
 
-_RESERVED_COLUMNS: Final = frozenset({"__weight", "_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
+_RESERVED_COLUMNS: Final = frozenset({WEIGHT, "_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
 
 
 def check_columns(analysed: Any) -> None:
@@ -31,6 +32,18 @@ def check_columns(analysed: Any) -> None:
         _check_type(name, attribute.dataType())
     if not seen:
         raise DefinitionError("NO_COLUMNS", "the query returns no columns.", hint="Select at least one.")
+
+
+def check_sources(used: Mapping[str, Sequence[str]]) -> None:
+    """Refuse columns of sources whose name the changes of a source have for the weight of a row.
+
+    Raises:
+        DefinitionError: ``RESERVED_COLUMN``.
+    """
+    for source, columns in used.items():
+        if any(name.lower() == WEIGHT for name in columns):
+            text = f"the query reads a column '{WEIGHT}' of {source}; Trickle has that name for something else."
+            raise DefinitionError("RESERVED_COLUMN", text, hint="Rename the column in the table.")
 
 
 _UNSUPPORTED: Final = {

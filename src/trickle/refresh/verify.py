@@ -77,9 +77,13 @@ def _compared(
 
     if sample is not None:
         expected, actual = sample.of(expected), sample.of(actual)
-    columns = [quote(n) for n in expected.columns]
-    both = expected.select(*columns, F.lit(1).alias("__weight")).union(
-        actual.select(*columns, F.lit(-1).alias("__weight"))
+    # By place: a query may call its columns as it likes.
+    columns = [f"c{place}" for place in range(len(expected.columns))]
+    actual = actual.select(*(quote(name) for name in expected.columns))
+    both = (
+        expected.toDF(*columns)
+        .withColumn("__weight", F.lit(1))
+        .union(actual.toDF(*columns).withColumn("__weight", F.lit(-1)))
     )
     counted = both.groupBy(*columns).agg(
         F.sum("__weight").alias("__weight"), F.sum(F.when(F.col("__weight") < 0, 1).otherwise(0)).alias("__rows")

@@ -58,8 +58,8 @@ def _by_right(join: SemiJoin, of: Derive, left: Plan, right: Plan) -> Plan:
     keys = of.keys(change, tuple(k.right for k in join.keys))
     safe = tuple(k.null_safe for k in join.keys)
     touched = restrict(left, tuple(k.left for k in join.keys), keys, null_safe=safe)
-    partners = tuple(k.right for k in join.keys)
+    columns = tuple(k.right for k in join.keys)
     return difference(
-        replace(join, left=touched, right=restrict(right, partners, keys, null_safe=safe)),
-        replace(join, left=touched, right=restrict(of.old(right), partners, keys, null_safe=safe)),
+        replace(join, left=touched, right=restrict(right, columns, keys, null_safe=safe)),
+        replace(join, left=touched, right=restrict(of.old(right), columns, keys, null_safe=safe)),
     )

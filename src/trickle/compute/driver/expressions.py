@@ -27,6 +27,8 @@ WHOLE_DOUBLES: Final = 2**53
 """Up to this limit doubles represent every integer."""
 _MAX_DIGITS: Final = 38
 _WHOLE_NUMBERS: Final = 2**63
+_DAYS_OF_SHORT_YEARS: Final = 10_000_000
+"""Days from 1970 to a date whose year surely fits into 16 bits."""
 _EXACT: Final = Context(prec=_MAX_DIGITS + 1)
 
 DriverForm = Callable[[Opaque], "Expr | None"]
@@ -215,7 +217,7 @@ class Expressions:
             case Call("nonzero", (divisor,)):
                 return _nonzero(self.number(divisor, rows))
             case Call("year", (date,)):
-                return pc.year(self.number(date, rows)).cast(pa.int32())
+                return _years(self.number(date, rows))
             case Call("substring", (text, Lit(int() as start), Lit(int() as length))):
                 found = pl.Series(pl.from_arrow(self.number(text, rows)))
                 return _as_arrow(found.str.slice(start - 1, length))
@@ -303,6 +305,13 @@ def _remainders(dividends: Any, divisors: Any) -> Any:
         raise NotHereError
     quotients = pc.divide_checked(dividends, divisors)
     return pc.subtract_checked(dividends, pc.multiply_checked(quotients, divisors))
+
+
+def _years(dates: Any) -> Any:
+    """Return years; beyond 32767, Arrow's wrap around."""
+    if any(abs(end.as_py() or 0) > _DAYS_OF_SHORT_YEARS for end in pc.min_max(dates.cast(pa.int32())).values()):
+        raise NotHereError
+    return pc.year(dates).cast(pa.int32())
 
 
 def _as_arrow(values: pl.Series) -> Any:

@@ -3,7 +3,7 @@
 A Spark job costs tenths of a second however few its rows are, most of it for planning, and a change plan over eight tables
 has two dozen leaves. Here their joins take milliseconds, and Spark is handed one result. Only what means the same in both
 is done here: equality and order of whole numbers, strings, dates and decimals, and the arithmetic of weights. Columns of
-other types are carried along untouched; where they are read, the work is Spark's.
+other types pass through untouched; where they are read, the work is Spark's.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class DriverExecution:
         """Return a column of a leaf; several leaves may be of one table."""
         if (id(table), place) not in self._columns:
             values = table.column(place)
-            if not _is_carried(values.type):
+            if not _is_held(values.type):
                 raise NotHereError
             self._columns[id(table), place] = table, pl.Series(pl.from_arrow(values))
         return self._columns[id(table), place][1]
@@ -239,7 +239,7 @@ def _repeat(rows: pl.LazyFrame) -> pl.LazyFrame:
 _PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
-def _is_carried(type_: pa.DataType) -> bool:
+def _is_held(type_: pa.DataType) -> bool:
     """Return whether values of a type come back from here as they were."""
     return arrow_facts(type_).is_held
 

@@ -126,7 +126,7 @@ def parse_commit(version: int, text: str) -> Commit:
         transactions=transactions,
         changes_data=changes_data,
         protocol=protocol,
-        digest=blake2b("\n".join(lines).encode(), digest_size=8).hexdigest(),
+        digest=blake2b("\n".join(lines).encode(errors="surrogatepass"), digest_size=8).hexdigest(),
     )
 
 
@@ -153,6 +153,10 @@ def _checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(fields, list) or not all(isinstance(field["name"], str) and "type" in field for field in fields):
         message = "its schema has no fields"
         raise TypeError(message)
+    partitions = body.get("partitionColumns") or []
+    if not isinstance(partitions, list) or not all(isinstance(name, str) for name in partitions):
+        message = "its partition columns are no names"
+        raise TypeError(message)
     return {**body, "id": str(body["id"]), "configuration": dict(body.get("configuration") or {})}
 
 
@@ -165,13 +169,18 @@ def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
     if not isinstance(body["path"], str):
         message = f"path is a {type(body['path']).__name__}"
         raise TypeError(message)
+    if not isinstance(body.get("partitionValues") or {}, dict):
+        message = "its partition values are not by column"
+        raise TypeError(message)
     if vector:
         vector_path(vector)
     return FileAction(
         action=kind,
         body=body,
         path=body["path"],
-        vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else "",
+        vector=f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
+        if vector is not None
+        else "",
         size=int(body.get("size") or 0),
         records=records if isinstance(records, int) else None,
     )
