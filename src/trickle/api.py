@@ -24,12 +24,13 @@ from trickle.engine.engine import Engine
 from trickle.engine.recover import resume, suspend
 from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
+from trickle.engine.versions import restore, snapshot
 from trickle.execute import enable, execute
 from trickle.handle import StreamTable
 from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.listing import Listing
 from trickle.model.options import DEFAULT, Options, memory_bytes, with_disabled
-from trickle.model.schedule import write_schedule
+from trickle.model.schedule import read_duration, write_schedule
 from trickle.model.spec import read_specs, write_specs
 from trickle.model.table_options import read_table_options
 from trickle.notebook import watch
@@ -214,6 +215,20 @@ class Trickle:
         return self.table(self._alter.rename(name, new_name))
 
     @verb
+    def snapshot(self, name: str, *, keep: str | None = None) -> int:
+        """Return the version of the rows that a stream table has now, for ``restore``.
+
+        Args:
+            name: The stream table.
+            keep: For how long it must be possible to restore them, ``"30d"`` for one: if the table keeps older versions for
+                less time, its retention is raised; None leaves that as it is, a week if nobody has set it.
+
+        Raises:
+            StateError: ``NO_SUCH_VERSION``, others have changed the rows since the last refresh.
+        """
+        return snapshot(self._engine, name, None if keep is None else read_duration(keep))
+
+    @verb
     def restore(self, name: str, version: int) -> int:
         """Give a stream table the rows that it had at an earlier version of its own; return the new version.
 
@@ -222,7 +237,7 @@ class Trickle:
         Raises:
             StateError: ``NO_SUCH_VERSION``, or ``OTHER_QUERY`` if another query made that version.
         """
-        return self._alter.restore(name, version)
+        return restore(self._engine, name, version)
 
     @verb
     def refresh(

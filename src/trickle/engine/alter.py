@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout
-from trickle.engine.events import told
-from trickle.errors import DefinitionError, StateError
-from trickle.model.definition import DEFINITION_PROPERTY, RefreshRecord
+from trickle.engine.replacement import comment_change, property_changes, replace_query
+from trickle.errors import DefinitionError
+from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
-from trickle.model.names import is_state_table
 from trickle.model.table_options import NO_OPTIONS, TableOptions, read_table_options
 from trickle.refresh.record import read_record
-from trickle.refresh.request import Request
-from trickle.tables.contract import Redefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,7 +86,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Alters, renames, restores and drops the stream tables of an engine."""
+    """Alters, renames and drops the stream tables of an engine."""
 
     engine: Engine
 
@@ -125,7 +122,10 @@ class Alter:
         with self.engine.tables.lock(planned.table.name):
             match planned.action:
                 case "query":
-                    return planned.action, self._replace(planned)
+                    analysed, prepared = planned.analysed or (planned.table.analysed, planned.table.prepared)
+                    return planned.action, replace_query(
+                        self.engine, planned.table, planned.definition, analysed, prepared
+                    )
                 case "options":
                     self._store(planned)
             return planned.action, None
@@ -158,31 +158,11 @@ class Alter:
         if before.options.cluster_by != after.options.cluster_by:
             self.engine.catalog.cluster(name, after.options.cluster_by)
         properties = {
-            **_property_changes(before.options, after.options),
-            **_comment_change(before.options, after.options),
+            **property_changes(before.options, after.options),
+            **comment_change(before.options, after.options),
         }
         self.engine.catalog.results.set_properties(name, {**properties, DEFINITION_PROPERTY: after.model_dump_json()})
         self.engine.tables.forget(name)
-
-    def _replace(self, planned: Planned) -> RefreshReport:
-        """Compute the rows of another query beside the table, and swap them in by one commit."""
-        table, after = planned.table, planned.definition
-        analysed, prepared = planned.analysed or (replace(table.analysed, definition=after), table.prepared)
-        before = table.definition.options
-        if before.cluster_by != after.options.cluster_by:
-            self.engine.catalog.cluster(table.name, after.options.cluster_by)
-        self.engine.catalog.results.set_properties(table.name, _comment_change(before, after.options))
-        like = self.engine.jvm.frame(analysed.plan).toDF(*prepared.names)
-        self.engine.catalog.results.admit_columns(table.name, table.location, like)
-        new = self.engine.tables.open(table.name, table.target, analysed, prepared)
-        properties = {**_property_changes(before, after.options), DEFINITION_PROPERTY: new.text}
-        redefine = Redefinition(properties, after.options.partition_by)
-        with told(self.engine.events, table.name, "creation") as tell:
-            report, new = self.engine.run(new, Request(full=True, redefine=redefine, trigger="creation"))
-            self.engine.tables.keep(new)
-            tell(report)
-        new.state_tables.forget_other_generations()
-        return report
 
     # -- names
 
@@ -238,45 +218,6 @@ class Alter:
         except Exception:
             return name, ()  # one that cannot be read does not keep others from being dropped
         return identity, () if record is None else {read.identity for read in record.frontier.values()}
-
-    # -- versions
-
-    def restore(self, name: str, version: int) -> int:
-        """Give a stream table the rows of an earlier version, with the frontier that they stand for, by one commit."""
-        full_name = self.engine.qualify(name)
-        with self.engine.tables.lock(full_name):
-            table = self.engine.tables.get(full_name)
-            state = table.target.state()
-            made, text = self._refreshed(table, state.version, version)
-            record = RefreshRecord.model_validate_json(text)
-            if record.fingerprint != table.prepared.fingerprint:
-                message = f"version {version} of stream table '{full_name}' was made by another query."
-                raise StateError("OTHER_QUERY", message, hint="Set the query back with alter(), then restore.")
-            # Without the state tables, which have gone on: the next refresh brings them to this frontier again.
-            kept = {n: at for n, at in record.frontier.items() if not is_state_table(n)}
-            record = record.model_copy(update={"frontier": kept, "costs": table.costs or record.costs})
-            rows = table.target.frame(made)
-            return table.target.overwrite(rows, record.model_dump_json(), state).version
-
-    @staticmethod
-    def _refreshed(table: OpenTable, head: int, version: int) -> tuple[int, str]:
-        """Return version and record of the refresh that made the rows of a version."""
-        text = f"stream table '{table.name}' has versions 0 to {head}, not {version!r}."
-        if isinstance(version, int) and not isinstance(version, bool) and 0 <= version <= head:
-            for made, record in table.target.records(head + 1):
-                if made <= version:
-                    return made, record
-            text = f"the log of stream table '{table.name}' has no refresh up to version {version}, or no longer."
-        raise StateError("NO_SUCH_VERSION", text, hint="history() lists the refreshes.")
-
-
-def _property_changes(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
-    gone = dict.fromkeys(before.properties.keys() - after.properties.keys())
-    return {**gone, **{k: v for k, v in after.properties.items() if before.properties.get(k) != v}}
-
-
-def _comment_change(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
-    return {} if before.comment == after.comment else {"comment": after.comment}
 
 
 def _reads(readers: Collection[str]) -> str:

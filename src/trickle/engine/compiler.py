@@ -32,7 +32,7 @@ class Analysed:
     Attributes:
         session: The copy of the user's session that its query is analysed in; None for a stored plan.
         plan: The analysed query.
-        views: The stored views that it reads, with their texts.
+        views: The stored views and SQL functions that it uses, with their texts.
     """
 
     definition: Definition
@@ -145,7 +145,7 @@ class Compiler:
         )
 
     def has_same_views(self, analysed: Analysed) -> bool:
-        """Return whether no view that a definition reads was redefined."""
+        """Return whether no view or SQL function that a definition uses was redefined."""
         return all(self.frontend.view_text(*name) == text for name, text in analysed.views.items())
 
     def freeze(self, definition: Definition, prepared: Prepared) -> Definition:

@@ -95,7 +95,7 @@ class OpenTables:
         return self._locks.setdefault((purpose, name), RLock())
 
     def get(self, name: str) -> OpenTable:
-        """Return a stream table, compiled again if its definition, its columns or its views are not what they were."""
+        """Return a stream table, compiled again if its definition, columns, views or functions are not what they were."""
         with self.lock(name, "compile"):  # others may ask about it while it is refreshed
             return self._open_found(self.find(name))
 
@@ -185,7 +185,7 @@ class OpenTables:
         return self.open(found.name, target, analysed, prepared, found.text)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
-        """Return whether what is kept still holds: the same table and definition, and no view redefined."""
+        """Return whether what is kept still holds: the same table and definition, and no view or function redefined."""
         return (
             found.location == known.location
             and found.text == known.text
