@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout
-from trickle.engine.replacement import comment_change, property_changes, replace_query
+from trickle.engine.replacement import comment_change, find_reuse, property_changes, replace_query
 from trickle.errors import DefinitionError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
@@ -17,6 +17,7 @@ from trickle.refresh.record import read_record
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trickle.catalyst.reuse import Reuse
     from trickle.engine.compiler import Analysed
     from trickle.engine.engine import Engine
     from trickle.engine.open_tables import OpenTable
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from trickle.model.report import RefreshReport
     from trickle.refresh.prepare import Prepared
 
-Action = Literal["nothing", "options", "query"]
-"""What altering a table took: nothing, options in place, or other rows."""
+Action = Literal["nothing", "options", "evolve", "query"]
+"""What altering a table took: nothing, options in place, rows made of the stored ones, or rows computed from its sources."""
 
 
 class Unchanged:
@@ -69,18 +70,20 @@ class Planned:
     Attributes:
         definition: The definition it is to have.
         analysed: The query it is to have and what it compiles to; None if the one it has stays.
+        reuse: How its rows follow from the stored ones; None if they do not.
     """
 
     table: OpenTable
     definition: Definition
     analysed: tuple[Analysed, Prepared] | None = None
+    reuse: Reuse | None = None
 
     @property
     def action(self) -> Action:
         """What it takes."""
         before = self.table.definition
         if self.analysed is not None or before.options.partition_by != self.definition.options.partition_by:
-            return "query"
+            return "query" if self.reuse is None else "evolve"
         return "nothing" if self.definition == before else "options"
 
 
@@ -115,16 +118,17 @@ class Alter:
             return Planned(table, definition)
         self._refuse_cycle(table, prepared)
         new = analysed.definition.model_copy(update={"generation": before.generation + 1})
-        return Planned(table, new, (replace(analysed, definition=new), prepared))
+        analysed = replace(analysed, definition=new)
+        return Planned(table, new, (analysed, prepared), find_reuse(self.engine, table, analysed, prepared))
 
     def make(self, planned: Planned) -> tuple[Action, RefreshReport | None]:
         """Make an alteration; return what it took, and the report if rows were computed."""
         with self.engine.tables.lock(planned.table.name):
             match planned.action:
-                case "query":
+                case "query" | "evolve":
                     analysed, prepared = planned.analysed or (planned.table.analysed, planned.table.prepared)
                     return planned.action, replace_query(
-                        self.engine, planned.table, planned.definition, analysed, prepared
+                        self.engine, planned.table, planned.definition, analysed, prepared, planned.reuse
                     )
                 case "options":
                     self._store(planned)

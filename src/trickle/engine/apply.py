@@ -26,6 +26,7 @@ _WHY: Final[Mapping[str, str]] = {
     "create": "is new",
     "nothing": "is as it should be",
     "options": "mode, schedule or options change in place",
+    "evolve": "its query is replaced; the rows follow from the stored ones",
     "query": "its query is replaced, by one commit",
 }
 

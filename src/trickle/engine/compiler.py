@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
+from trickle.catalyst.reuse import Reuse, find_reuse
 from trickle.errors import DefinitionError
 from trickle.model.definition import Definition, bad_definition, read_definition
 from trickle.model.table_options import NO_OPTIONS
@@ -122,6 +123,14 @@ class Compiler:
         """Return the query of a definition as Spark would run it now; a stored plan is one already."""
         plan = self.analyse_plan(definition, session)
         return plan if session is None else self.frontend.optimise(session, plan)
+
+    def find_reuse(self, old: Analysed, new: Analysed) -> Reuse | None:
+        """Say how the rows of a query follow from those of another, None if it takes more than projections and filters."""
+        if old.session is None or new.session is None or old.views != new.views:
+            return None
+        if old.definition.settings != new.definition.settings:
+            return None
+        return find_reuse(self.jvm, self.frontend, new.session, old.plan, new.plan)
 
     def prepare(self, analysed: Analysed, without: Collection[str] = ()) -> Prepared:
         """Compile an analysed definition, without some state tables."""
