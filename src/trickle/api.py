@@ -21,6 +21,7 @@ from trickle.engine.arguments import (
     read_timeout,
 )
 from trickle.engine.engine import Engine
+from trickle.engine.progress import progress
 from trickle.engine.recover import resume, suspend
 from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
@@ -183,8 +184,10 @@ class Trickle:
     ) -> ApplyPlan:
         """Bring the stream tables of the catalog to a set of definitions, with the least work, in the order of the graph.
 
-        What is to be done is found out first, for all of them: bad input changes nothing. A definition that is as it
-        should be costs nothing; options change in place; another query is swapped in by one commit.
+        What is to be done is found out first, for all of them: bad input changes nothing. It is shown with what it will
+        take, on a terminal, and told as the event ``ApplyPlanned``. A definition that is as it should be costs nothing;
+        options change in place; another query is swapped in by one commit, its rows made of the stored ones if they
+        follow from these.
 
         Args:
             definitions: Queries by name, specs, or the text of ``export``.
@@ -194,7 +197,8 @@ class Trickle:
         Raises:
             DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``, ``BAD_DEFINITIONS``, or what ``create`` and ``alter`` raise.
         """
-        return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
+        with progress(self._engine.events):
+            return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
 
     @verb
     def export(self, names: Collection[str] | None = None) -> str:
@@ -294,7 +298,8 @@ class Trickle:
         check_versions(at)
         check_names(names)
         check_workers(workers)
-        return self._engine.refresh_all(names, at, full=full, workers=workers)
+        with progress(self._engine.events):
+            return self._engine.refresh_all(names, at, full=full, workers=workers)
 
     @verb
     def write_and_refresh(self, write: Callable[[], object], tables: Collection[str], *, workers: int = 1) -> RunReport:
