@@ -134,7 +134,9 @@ class OpenTables:
         """Return a stream table that is compiled, its definition stored as ``text``; it is not kept yet."""
         state_tables = self._catalog.results.state_tables(name, target.path, analysed.definition.generation)
         text = analysed.definition.model_dump_json() if text is None else text
-        return OpenTable(name, target.path, target, state_tables, analysed, prepared, _columns_read(prepared), text)
+        return OpenTable(
+            name, target.path, target, state_tables, analysed, prepared, _columns_read(analysed, prepared), text
+        )
 
     def find(self, name: str, *, copies: bool = False) -> FoundTable:
         """Look up a stream table in the catalog.
@@ -189,7 +191,7 @@ class OpenTables:
         return (
             found.location == known.location
             and found.text == known.text
-            and known.columns == _columns_read(known.prepared)
+            and known.columns == _columns_read(known.analysed, known.prepared)
             and self._compiler.has_same_views(known.analysed)
         )
 
@@ -203,10 +205,14 @@ def _left_out(target: TargetTable) -> tuple[str, ...]:
     return record.without if record is not None else ()
 
 
-def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
-    """Return the columns a query reads as they are now; other ones mean that it must be analysed again."""
+def _columns_read(analysed: Analysed, prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
+    """Return the columns a query reads as they are now; other ones mean that it must be analysed again.
+
+    One with a star, which Spark expands, may read any that comes.
+    """
+    has_star = "*" in (analysed.definition.query or "")
     found = {}
     for name, source in prepared.sources.items():
         columns = source.columns(source.head())
-        found[name] = {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
+        found[name] = columns if has_star else {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
     return found
