@@ -113,11 +113,13 @@ class Suspensions:
         now = utc_now()
         until = (now + timedelta(seconds=seconds)).isoformat(timespec="seconds")
         held = Suspension(since=now.isoformat(timespec="seconds"), cause="replacement", until=until)
-        self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: held.model_dump_json()})
+        text = held.model_dump_json()
+        self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: text})
         try:
             yield
         finally:
-            if self.find(name, location) == held:
+            marks = self._catalog.marks(location)
+            if marks is not None and marks.suspended == text:
                 self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: None})
 
     def resume(self, name: str, location: str) -> None:
