@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trickle.engine.events import told
-from trickle.errors import ConflictError
+from trickle.errors import ConflictError, SourceError
 from trickle.model.definition import DEFINITION_PROPERTY, Took
 from trickle.model.names import is_state_table
 from trickle.model.reason import DEFINITION_CHANGED, Reason
@@ -85,7 +85,10 @@ def _evolve(
     reason = Reason(DEFINITION_CHANGED, "its query was replaced; the rows follow from the stored ones")
     # Without the state tables, which are another query's: the next refresh fills its own at this frontier.
     frontier = {name: seen for name, seen in before.frontier.items() if not is_state_table(name)}
-    record = new_record("full", reason, frontier, prepared)
+    try:
+        record = new_record("full", reason, frontier, prepared)
+    except SourceError:
+        return None  # the logs of its sources no longer reach back so far
     costs = table.costs or before.costs
 
     def write(inserted: int, deleted: int) -> str:

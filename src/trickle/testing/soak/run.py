@@ -11,7 +11,6 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from trickle.model.reason import COST, DEFINITION_CHANGED, FIRST_REFRESH, SOURCE_ALTERED
-from trickle.refresh.fuse import count_differences
 from trickle.testing.soak.processes import Process, Runners
 from trickle.testing.soak.reader import Reader
 from trickle.testing.soak.tables import BASES, Deployment
@@ -83,8 +82,9 @@ def soak(trickle: Trickle, folder: Path, logs: Path, choice: Choice, say: Say) -
         writer.kill(with_children=True)
         runners.kill_all()
     say("ended; comparing what is left")
-    _note(outcome, runners, reader, writer)
     _compare(trickle, deployment, outcome)
+    reader.look()
+    _note(outcome, runners, reader, writer)
     return outcome
 
 
@@ -145,8 +145,8 @@ def _note(outcome: Outcome, runners: Runners, reader: Reader, writer: Process) -
 
 
 def _compare(trickle: Trickle, deployment: Deployment, outcome: Outcome) -> None:
-    """Bring all tables to one last cut and compare each with plain Spark; look what kind of refreshes there were."""
-    spark, modes, reasons = trickle.spark, Counter[str](), Counter[str]()
+    """Bring all tables to one last cut, compare each with Spark's own answer there, and look what refreshes there were."""
+    modes, reasons = Counter[str](), Counter[str]()
     report = trickle.refresh_all()
     outcome.failures += [f"at the end {name} failed: {error}" for name, error in report.errors.items()]
     outcome.failures += [f"at the end {name} is suspended: {why}" for name, why in report.skipped.items()]
@@ -154,13 +154,9 @@ def _compare(trickle: Trickle, deployment: Deployment, outcome: Outcome) -> None
     names = sorted(table.name.split(".")[-1] for table in trickle.tables())
     if names != sorted(queries):
         outcome.failures.append(f"there are {names}, not {sorted(queries)}")
-    frames = dict(zip(queries, trickle.read(list(queries)), strict=True))
-    for name, query in queries.items():
-        verified = trickle.verify(name)
-        if not verified:
+    for name in queries:
+        if not (verified := trickle.verify(name)):
             outcome.failures.append(f"{name} is not its query: {verified}")
-        if differ := count_differences(frames[name], spark.sql(query)):
-            outcome.failures.append(f"at the last cut {name} differs from plain Spark in {differ} rows")
         for past in trickle.history(name, limit=None):
             modes[past.mode] += 1
             if past.reason is not None:
