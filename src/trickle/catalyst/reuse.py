@@ -55,6 +55,7 @@ def find_reuse(jvm: Jvm, frontend: Frontend, session: Any, old: Any, new: Any) -
     singles = [give(old, [attribute]) for attribute in stored]
     chain: list[Any] = []
     wanted, below = list(items(new.output())), new
+    needed = {str(attribute.exprId()) for attribute in wanted}
     while True:
         places = [_place(give(below, [attribute]), singles) for attribute in wanted]
         known = [place for place in places if place is not None]
@@ -65,9 +66,11 @@ def find_reuse(jvm: Jvm, frontend: Frontend, session: Any, old: Any, new: Any) -
         if jvm.name(below) not in _CHAIN or (jvm.contains(below, "PLAN_EXPRESSION") and _has_subquery(jvm, below)):
             return None
         chain.append(below)
+        read = {str(attribute.exprId()) for attribute in items(below.references().toSeq())}
+        # A filter passes on all that is needed above it.
+        needed = read if jvm.name(below) == "Project" else needed | read
         below = below.children().apply(0)
-        read = {str(a.exprId()) for node in chain for a in items(node.references().toSeq())}
-        wanted = [attribute for attribute in items(below.output()) if str(attribute.exprId()) in read]
+        wanted = [attribute for attribute in items(below.output()) if str(attribute.exprId()) in needed]
 
 
 def _place(single: Any, singles: Sequence[Any]) -> int | None:
