@@ -15,7 +15,7 @@ SEED :=
 CASE :=
 REGIME :=
 
-.PHONY: help setup demo test test-all fuzz lint check golden fmt bench lock clean
+.PHONY: help setup demo test test-all fuzz soak lint check golden fmt bench lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -35,6 +35,9 @@ test-all: lint ## Run every test, all of TPC-DS and the long TPC-H phases includ
 fuzz: setup ## Random queries, tables, changes and limits against plain Spark (MINUTES=5 SEED=7 CASE=12 REGIME=default)
 	@$(BIN)/python -m trickle.testing.fuzz --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)") \
 		$(if $(CASE),--case "$(CASE)") $(if $(REGIME),--regime "$(REGIME)")
+
+soak: setup ## Runners, writers, readers, redeploys and kills over thirty stream tables (MINUTES=10 SEED=7)
+	@$(BIN)/python -m trickle.testing.soak --minutes "$(MINUTES)" $(if $(SEED),--seed "$(SEED)")
 
 lint: setup ## Lint, formatting, types, import rules and doctests
 	@$(BIN)/ruff check -q .

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
-from bench.graph import CHAIN, DIAMOND, IDLE_TICK, LAYERS
+from bench.graph import CHAIN, DIAMOND, IDLE_TICK, LAYERS, PIPELINE, PIPELINE_MANY
 from bench.results import DIFFERENTIAL, FULL
 from bench.summary import (
     auto_ratio,
     create_ratio,
+    full_seconds,
     geometric_mean,
     line_of,
     lines_of,
@@ -128,6 +129,14 @@ def _graph(name: str) -> Measured:
     return measured
 
 
+def _pipeline(name: str) -> Measured:
+    def measured(results: Results) -> str | None:
+        cases = (case for run in _runs(results, "graph") if (case := run.case(name)))
+        return "; ".join(times(ratio(full_seconds(case), median(spent_seconds(case)))) for case in cases) or None
+
+    return measured
+
+
 def _freshness(share: float) -> Measured:
     def measured(results: Results) -> str | None:
         cases = (case for run in _runs(results, "freshness") for case in run.cases)
@@ -166,6 +175,8 @@ GOALS: Final = (
     Goal(f"{CHAIN}, one changed row", "≤ 0.6 s", "0.3 s", _graph(CHAIN)),
     Goal(f"{DIAMOND}, one changed row", "≤ 0.25 s", "0.2 s", _graph(DIAMOND)),
     Goal(f"{LAYERS}, one changed row", "≤ 2.5 s", "1.2 s", _graph(LAYERS)),
+    Goal(f"{PIPELINE}, full / differential", "> 1 ×", "3 ×", _pipeline(PIPELINE)),
+    Goal(f"{PIPELINE_MANY}, full / differential", "≥ 1 ×", "", _pipeline(PIPELINE_MANY)),
     Goal(IDLE_TICK, "≤ 0.5 s", "0.2 s", _graph(IDLE_TICK)),
     Goal("10 M rows, 0.01 % all over, 50 refreshes with housekeeping", "≥ 8 ×", "30 ×", _big_result(0.0001)),
     Goal("10 M rows, 0.1 %", "≥ 4 ×", "12 ×", _big_result(0.001)),

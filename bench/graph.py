@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from bench import pipeline
 from bench.measure import schema
 from bench.results import DIFFERENTIAL, FULL, Case, Cycle, Refreshed
 from bench.show import console, doing
 from trickle import Trickle
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from bench.session import Session
     from trickle.model.report import RunReport
 
@@ -23,6 +26,8 @@ LENGTH, WIDTH, IDLE_TABLES = 10, 20, 500
 CHAIN: Final = f"chain of {LENGTH}"
 DIAMOND: Final = "diamond of 4"
 LAYERS: Final = f"3 levels of {WIDTH}"
+PIPELINE: Final = "pipeline, few rows"
+PIPELINE_MANY: Final = "pipeline, many rows"
 IDLE_TICK: Final = f"tick over {IDLE_TABLES} idle tables"
 
 Queries = Mapping[str, str]
@@ -73,7 +78,15 @@ def run_graph(session: Session, repeats: int, *, has_idle: bool) -> None:
         return
     for name, queries in ((CHAIN, chain()), (DIAMOND, diamond()), (LAYERS, layers())):
         with schema(session.spark, "graph"):
-            run.cases.append(_graph(session, name, queries, repeats))
+            _make_base(session)
+            run.cases.append(_passes(session, name, queries, repeats, partial(_insert_row, session.spark)))
+        session.save()
+    for name, change in ((PIPELINE, pipeline.change_few), (PIPELINE_MANY, pipeline.change_many)):
+        with schema(session.spark, "graph"):
+            pipeline.make_bases(session.spark)
+            run.cases.append(
+                _passes(session, name, pipeline.queries(), min(repeats, 5), partial(change, session.spark))
+            )
         session.save()
     if has_idle:
         with schema(session.spark, "graph"):
@@ -81,25 +94,29 @@ def run_graph(session: Session, repeats: int, *, has_idle: bool) -> None:
     session.end(run)
 
 
-def _graph(session: Session, name: str, queries: Queries, repeats: int) -> Case:
-    spark, trickle = session.spark, Trickle(session.spark)
-    _make_base(session)
+def _passes(session: Session, name: str, queries: Queries, repeats: int, change: Callable[[int], object]) -> Case:
+    trickle = Trickle(session.spark)
     case = Case(name=name)
     for table, query in queries.items():
         with doing(f"graph: creating {table} of {name}"):
             case.create[table] = _timed(partial(trickle.create, table, query))
     # The first refreshes compile what the others reuse, and each table has its own.
     for number in range(1, repeats + 4):
-        spark.sql(f"INSERT INTO base VALUES ({ROWS + number}, {number % 7}, 1)")
+        change(number)
         with doing(f"graph: {name}, run {number} of {repeats + 3}"):
             found = _pass(trickle, full=False)
         case.cycles.append(Cycle(number=number, warm_up=number <= 3, refreshes={DIFFERENTIAL: found}))
         console.print(f"  graph: {name}: {found.seconds:.2f} s, {found.mode}")
     with doing(f"graph: {name}, in full and verified"):
-        case.cycles[-1].refreshes[FULL] = _pass(trickle, full=True)
+        for cycle in case.cycles[-2:]:
+            cycle.refreshes[FULL] = _pass(trickle, full=True)
         verified = [trickle.verify(table) for table in queries]
     case.cycles[-1].differences = sum(report.missing + report.extra for report in verified)
     return case
+
+
+def _insert_row(spark: SparkSession, number: int) -> None:
+    spark.sql(f"INSERT INTO base VALUES ({ROWS + number}, {number % 7}, 1)")
 
 
 def _make_base(session: Session) -> None:

@@ -92,6 +92,11 @@ def spent_seconds(case: Case) -> list[float]:
     return [cycle.refreshes[DIFFERENTIAL].seconds for cycle in case.cycles if not cycle.warm_up]
 
 
+def full_seconds(case: Case) -> float | None:
+    """Return the median of the full refreshes, those of cycles that only they count in included."""
+    return median(cycle.refreshes[FULL].seconds for cycle in case.cycles if FULL in cycle.refreshes)
+
+
 def mean_steps(case: Case, variant: str = DIFFERENTIAL) -> Mapping[str, float]:
     """Return the mean seconds of each step of the counted refreshes of a variant."""
     found = refreshes(case, variant)

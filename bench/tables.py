@@ -12,6 +12,7 @@ from bench.summary import (
     auto_ratio,
     breakdown,
     create_ratio,
+    full_seconds,
     geometric_mean,
     line_of,
     lines_of,
@@ -153,8 +154,7 @@ def graph_table(part: Part) -> Table:
     for run in part.runs:
         for case in run.cases:
             spent = spent_seconds(case)
-            full = [cycle.refreshes[FULL].seconds for cycle in case.cycles if FULL in cycle.refreshes]
-            whole = median(full)
+            whole = full_seconds(case)
             shown = seconds(median(spent)), seconds(max(spent)), seconds(whole), times(ratio(whole, median(spent)))
             rows.append((case.name, str(len(case.create) or run.facts["tables"]), *shown))
     return Table("Graphs", ("graph", "tables", "median", "slowest", "in full", "ratio"), rows)

@@ -21,15 +21,17 @@ from trickle.engine.arguments import (
     read_timeout,
 )
 from trickle.engine.engine import Engine
+from trickle.engine.progress import progress
 from trickle.engine.recover import resume, suspend
 from trickle.engine.upstream import refresh_with_upstream, write_and_refresh
 from trickle.engine.verbs import verb
+from trickle.engine.versions import restore, snapshot
 from trickle.execute import enable, execute
 from trickle.handle import StreamTable
 from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.listing import Listing
 from trickle.model.options import DEFAULT, Options, memory_bytes, with_disabled
-from trickle.model.schedule import write_schedule
+from trickle.model.schedule import read_duration, write_schedule
 from trickle.model.spec import read_specs, write_specs
 from trickle.model.table_options import read_table_options
 from trickle.notebook import watch
@@ -182,8 +184,10 @@ class Trickle:
     ) -> ApplyPlan:
         """Bring the stream tables of the catalog to a set of definitions, with the least work, in the order of the graph.
 
-        What is to be done is found out first, for all of them: bad input changes nothing. A definition that is as it
-        should be costs nothing; options change in place; another query is swapped in by one commit.
+        What is to be done is found out first, for all of them: bad input changes nothing. It is shown with what it will
+        take, on a terminal, and told as the event ``ApplyPlanned``. A definition that is as it should be costs nothing;
+        options change in place; another query is swapped in by one commit, its rows made of the stored ones if they
+        follow from these.
 
         Args:
             definitions: Queries by name, specs, or the text of ``export``.
@@ -193,7 +197,8 @@ class Trickle:
         Raises:
             DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``, ``BAD_DEFINITIONS``, or what ``create`` and ``alter`` raise.
         """
-        return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
+        with progress(self._engine.events):
+            return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
 
     @verb
     def export(self, names: Collection[str] | None = None) -> str:
@@ -214,6 +219,20 @@ class Trickle:
         return self.table(self._alter.rename(name, new_name))
 
     @verb
+    def snapshot(self, name: str, *, keep: str | None = None) -> int:
+        """Return the version of the rows that a stream table has now, for ``restore``.
+
+        Args:
+            name: The stream table.
+            keep: For how long it must be possible to restore them, ``"30d"`` for one: if the table keeps older versions for
+                less time, its retention is raised; None leaves that as it is, a week if nobody has set it.
+
+        Raises:
+            StateError: ``NO_SUCH_VERSION``, others have changed the rows since the last refresh.
+        """
+        return snapshot(self._engine, name, None if keep is None else read_duration(keep))
+
+    @verb
     def restore(self, name: str, version: int) -> int:
         """Give a stream table the rows that it had at an earlier version of its own; return the new version.
 
@@ -222,7 +241,7 @@ class Trickle:
         Raises:
             StateError: ``NO_SUCH_VERSION``, or ``OTHER_QUERY`` if another query made that version.
         """
-        return self._alter.restore(name, version)
+        return restore(self._engine, name, version)
 
     @verb
     def refresh(
@@ -279,7 +298,8 @@ class Trickle:
         check_versions(at)
         check_names(names)
         check_workers(workers)
-        return self._engine.refresh_all(names, at, full=full, workers=workers)
+        with progress(self._engine.events):
+            return self._engine.refresh_all(names, at, full=full, workers=workers)
 
     @verb
     def write_and_refresh(self, write: Callable[[], object], tables: Collection[str], *, workers: int = 1) -> RunReport:

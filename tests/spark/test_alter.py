@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+import time
 from collections import Counter
 
 import pytest
 
-from trickle import DefinitionError, NotDifferentiableError, StateError, Trickle, UnknownTableError
+from trickle import (
+    DefinitionError,
+    NotDifferentiableError,
+    StateError,
+    SuspendedError,
+    Trickle,
+    UnknownTableError,
+)
+from trickle.model.events import ApplyPlanned
 from trickle.refresh.request import Request
 
 
@@ -113,6 +124,90 @@ def test_another_query_is_swapped_in_by_one_commit_and_readers_get_what_differs(
     assert is_exact(t, spark, "daily", query)
     assert t.refresh("high").mode == "differential"
     assert is_exact(t, spark, "high", f"SELECT day, total FROM ({query}) WHERE total > 1")
+
+
+DAILY = "SELECT day, sum(amount) AS total, count(*) AS n FROM orders GROUP BY day"
+
+
+@pytest.mark.parametrize(
+    ("query", "action"),
+    [
+        ("SELECT sum(amount) AS revenue, day FROM orders GROUP BY day", "evolve"),
+        (f"SELECT day, total, n, total * 2 / n AS twice FROM ({DAILY}) WHERE n > 1 OR day IS NULL", "evolve"),
+        (f"{DAILY} HAVING sum(amount) > 1", "evolve"),
+        ("SELECT day, sum(amount) AS total, max(amount) AS n FROM orders GROUP BY day", "query"),
+        (f"SELECT day, total, n FROM ({DAILY}) WHERE n > (SELECT min(amount) FROM orders)", "query"),
+        ("SELECT day, sum(amount) AS total FROM orders WHERE id > 1 GROUP BY day", "query"),
+    ],
+)
+def test_rows_that_follow_from_the_stored_ones_are_not_computed_again(t, spark, orders, query, action):
+    t.create("daily", DAILY)
+    t.create("seen", "SELECT day FROM daily WHERE day = 'mon'")
+    stood = t.table("daily").frontier
+    spark.sql("INSERT INTO orders VALUES (5, 'wed', 50), (6, 'mon', 1)")
+    planned = []
+    t.events.on(ApplyPlanned, lambda event: planned.append(str(event.plan)))
+    plan = t.apply({"daily": query})
+    assert [step.action for step in plan.changes] == [action]
+    assert planned[0].startswith(action)
+    assert (t.table("daily").frontier == stood) == (action == "evolve")
+    assert t.verify("daily")
+    report = t.refresh_all()
+    assert all(one.mode in ("differential", "no_data") for one in report.tables.values())
+    assert report.tables["altered.seen"].rows_inserted + report.tables["altered.seen"].rows_deleted == 0
+    assert is_exact(t, spark, "daily", query)
+
+
+def test_where_spark_leaves_the_answer_open_the_rows_are_computed(t, spark, orders):
+    numbered = "SELECT id, day, row_number() OVER (ORDER BY day) AS place FROM orders"
+    t.create("places", numbered)
+    assert [step.action for step in t.apply({"places": f"SELECT id, place FROM ({numbered})"}).changes] == ["query"]
+    assert t.verify("places")
+
+
+def test_a_query_is_replaced_though_others_refresh_all_the_while(t, spark, orders):
+    t.create("daily", DAILY)
+    stopped, failures = threading.Event(), []
+
+    def refresh_on_and_on():
+        other = Trickle(spark)
+        for number in itertools.count(10):
+            if stopped.is_set():
+                return
+            try:
+                spark.sql(f"INSERT INTO altered.orders VALUES ({number}, 'mon', 1)")
+                other.refresh("altered.daily")
+            except SuspendedError:
+                time.sleep(0.05)
+            except Exception as error:
+                failures.append(error)
+
+    thread = threading.Thread(target=refresh_on_and_on)
+    thread.start()
+    try:
+        for function in ("max", "min"):
+            t.alter("daily", f"SELECT day, {function}(amount) AS total, count(*) AS n FROM orders GROUP BY day")
+    finally:
+        stopped.set()
+        thread.join()
+    assert not failures
+    assert t.status("daily")[0].suspended is None
+    t.refresh("daily")
+    assert is_exact(t, spark, "daily", "SELECT day, min(amount), count(*) FROM orders GROUP BY day")
+
+
+def test_refreshes_stay_away_for_a_time_only(t, spark, orders):
+    t.create("daily", DAILY)
+    suspensions, place = t._engine.suspensions, t._engine.tables.find("altered.daily").location
+    with suspensions.held_off("altered.daily", place, 60):
+        with pytest.raises(SuspendedError):
+            t.refresh("daily")
+        assert t.status("daily")[0].suspended.cause == "replacement"
+    assert t.refresh("daily").mode == "no_data"
+    # As if its process had died, and the time were over.
+    with suspensions.held_off("altered.daily", place, -1):
+        assert t.refresh("daily").mode == "no_data"
+        assert t.status("daily")[0].health == "ok"
 
 
 def test_a_second_engine_does_not_go_on_with_the_old_query(t, spark, orders):

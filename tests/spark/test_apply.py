@@ -57,7 +57,7 @@ def test_the_set_is_the_truth(t, spark):
     # Back to the exported set, from another schema, without the rest.
     spark.sql("USE default")
     back = t.apply(exported, prune=True)
-    assert actions(back) == {"daily": "query", "best": "nothing", "high": "drop"}
+    assert actions(back) == {"daily": "evolve", "best": "nothing", "high": "drop"}
     spark.sql("USE applied")
     assert Counter(table.name for table in t.tables()) == Counter(["applied.best", "applied.daily"])
     assert t.refresh_all()

@@ -13,12 +13,17 @@ import pytest
 from trickle.engine.graph import Member, Members
 from trickle.errors import SourceError, SparkError
 from trickle.model.report import RunReport
+from trickle.model.suspension import Suspension
 from trickle.model.table_options import NO_OPTIONS
 from trickle.schedule.loop import Loop
 from trickle.schedule.running import stopped_by_signals
 
 GONE = SourceError("SOURCE_MISSING", "it is gone.")
 ZERO = SparkError("DIVIDE_BY_ZERO", "division by zero.")
+
+
+def _suspension(cause: Any, code: str) -> Suspension:
+    return Suspension(since="2026-01-01T00:00:00+00:00", cause=cause, code=code)
 
 
 @dataclass
@@ -49,7 +54,7 @@ class Engine:
     def suspensions(self) -> Any:
         return SimpleNamespace(
             find=lambda name, _: self.held.get(name),
-            suspend=lambda name, _, cause, error: self.held.__setitem__(name, (cause, error.code)),
+            suspend=lambda name, _, cause, error: self.held.__setitem__(name, _suspension(cause, error.code)),
         )
 
     @property
@@ -117,7 +122,7 @@ def test_a_table_that_keeps_failing_is_given_up_and_others_go_on(engine, clock, 
     tick(loop, clock, 1)
     assert engine.runs[1] == {"totals", "counts"}
 
-    assert engine.held == {"totals": ("failures", "DIVIDE_BY_ZERO")}
+    assert engine.held == {"totals": _suspension("failures", "DIVIDE_BY_ZERO")}
     engine.sources["orders"].newest = engine.sources["items"].newest = 3
     tick(loop, clock, 100)
     assert engine.runs[2:] == [{"counts"}]
@@ -147,7 +152,7 @@ def test_a_source_that_is_gone_stops_no_other_table(engine, clock, loop):
     assert engine.runs[-1] == {"totals", "counts"}
     engine.sources["items"].newest = 3
     tick(loop, clock, 3)
-    assert engine.held == {"totals": ("failures", "SOURCE_MISSING")}
+    assert engine.held == {"totals": _suspension("failures", "SOURCE_MISSING")}
 
 
 def test_a_table_that_cannot_be_opened_is_given_up_too(engine, clock, loop):
@@ -155,7 +160,7 @@ def test_a_table_that_cannot_be_opened_is_given_up_too(engine, clock, loop):
     for _ in range(3):
         tick(loop, clock, 10)
 
-    assert engine.held == {"odd": ("failures", "SOURCE_MISSING")}
+    assert engine.held == {"odd": _suspension("failures", "SOURCE_MISSING")}
 
 
 def test_a_second_signal_calls_off_what_is_at_work():

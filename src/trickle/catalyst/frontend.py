@@ -59,7 +59,10 @@ _TIME_HINT: Final = (
 
 
 Views = Mapping[tuple[str, str], str]
-"""The text of each stored view, by schema and name."""
+"""The text of each stored view and SQL function, by schema and name; that of a function ends with ``()``."""
+
+_FUNCTION: Final = "org.apache.spark.sql.catalyst.catalog.SQLFunction"
+_CALL: Final = "()"
 
 
 class Frontend:
@@ -131,13 +134,29 @@ class Frontend:
         return int((session or self._user).conf().get("spark.sql.cteRecursionLevelLimit"))
 
     def views(self, analysed: Any) -> Views:
-        """Return the schema, name and text of each stored view that a query reads, those in subqueries too."""
+        """Return the text of each stored view that a query reads and each SQL function it calls, in subqueries too."""
         found: dict[tuple[str, str], str] = {}
 
+        def note(function: Any) -> None:
+            name = function.name()
+            if name.database().isDefined():  # else it is temporary: it belongs to this session
+                found[str(name.database().get()), f"{name.funcName()}{_CALL}"] = _text_of(function)
+
+        def look_into(expr: Any) -> None:
+            if self.jvm.name(expr) == "SQLScalarFunction":
+                note(expr.function())
+            for child in items(expr.children()) if self.jvm.contains(expr, "SQL_SCALAR_FUNCTION") else ():
+                look_into(child)
+
         def look(plan: Any) -> None:
-            if self.jvm.name(plan) == "View" and not plan.isTempView():
-                name = plan.desc().identifier()
-                found[str(name.database().get()), str(name.table())] = str(plan.desc().viewText().get())
+            match self.jvm.name(plan):
+                case "View" if not plan.isTempView():
+                    name = plan.desc().identifier()
+                    found[str(name.database().get()), str(name.table())] = str(plan.desc().viewText().get())
+                case "SQLFunctionNode":
+                    note(plan.function())
+            for expr in items(plan.expressions()) if self.jvm.contains(plan, "SQL_SCALAR_FUNCTION") else ():
+                look_into(expr)
             for child in items(plan.children()):
                 look(child)
             for inner in items(plan.subqueriesAll()) if self.jvm.contains(plan, "PLAN_EXPRESSION") else ():
@@ -158,13 +177,25 @@ class Frontend:
         return None
 
     def view_text(self, schema: str, name: str) -> str | None:
-        """Return the present text of a stored view."""
+        """Return the present text of a stored view or SQL function, None if there is none."""
+        if name.endswith(_CALL):
+            return self._function_text(schema, name.removesuffix(_CALL))
         catalog = self._user.sessionState().catalog()
         identifier = self.jvm.cls("org.apache.spark.sql.catalyst.TableIdentifier")(name, self.jvm.some(schema))
         if not catalog.tableExists(identifier):
             return None
         text = catalog.getTableMetadata(identifier).viewText()
         return str(text.get()) if text.isDefined() else None
+
+    def _function_text(self, schema: str, name: str) -> str | None:
+        # Not the session's own catalog, which keeps the functions that it has called.
+        catalog = self._user.sharedState().externalCatalog()
+        if not (catalog.databaseExists(schema) and catalog.functionExists(schema, name)):
+            return None
+        stored, functions = catalog.getFunction(schema, name), self.jvm.cls(_FUNCTION)
+        if not functions.isSQLFunction(stored.className()):
+            return None
+        return _text_of(functions.fromCatalogFunction(stored, self._user.sessionState().sqlParser()))
 
     def obstacles(self, analysed: Any) -> list[Reason]:
         """Name what makes a query give other results at other times over the same data.
@@ -215,3 +246,9 @@ class Frontend:
 
     def _is_command(self, plan: Any) -> bool:
         return self.jvm.is_instance(plan, "org.apache.spark.sql.catalyst.plans.logical.Command")
+
+
+def _text_of(function: Any) -> str:
+    """Write what a SQL function takes, gives and does."""
+    parts = function.inputParam(), function.returnType(), function.exprText(), function.queryText()
+    return "; ".join(str(part.toString()) for part in parts)

@@ -121,11 +121,7 @@ def lineage(settings: Settings, name: str | None, *, mermaid: bool) -> int:
 
 def refresh(settings: Settings, names: Sequence[str], at: dict[str, int] | None, *, full: bool, workers: int) -> int:
     """Bring stream tables, and those that they read, to one cut."""
-    from trickle.cli.spark import waiting
-    from trickle.model.events import RefreshStarted
-
-    with _session(settings) as trickle, waiting("Refreshing") as show:
-        trickle.events.on(RefreshStarted, lambda event: show(f"Refreshing {event.table}"))
+    with _session(settings) as trickle:
         report = trickle.refresh_all(names or None, at=at, full=full, workers=workers)
     if settings.is_json:
         print_json(run_answer(report))

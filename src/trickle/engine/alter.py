@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout
-from trickle.engine.events import told
-from trickle.errors import DefinitionError, StateError
-from trickle.model.definition import DEFINITION_PROPERTY, RefreshRecord
+from trickle.engine.replacement import comment_change, find_reuse, property_changes, replace_query
+from trickle.errors import DefinitionError
+from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
-from trickle.model.names import is_state_table
 from trickle.model.table_options import NO_OPTIONS, TableOptions, read_table_options
 from trickle.refresh.record import read_record
-from trickle.refresh.request import Request
-from trickle.tables.contract import Redefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from trickle.catalyst.reuse import Reuse
     from trickle.engine.compiler import Analysed
     from trickle.engine.engine import Engine
     from trickle.engine.open_tables import OpenTable
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
     from trickle.model.report import RefreshReport
     from trickle.refresh.prepare import Prepared
 
-Action = Literal["nothing", "options", "query"]
-"""What altering a table took: nothing, options in place, or other rows."""
+Action = Literal["nothing", "options", "evolve", "query"]
+"""What altering a table took: nothing, options in place, rows made of the stored ones, or rows computed from its sources."""
 
 
 class Unchanged:
@@ -72,24 +70,26 @@ class Planned:
     Attributes:
         definition: The definition it is to have.
         analysed: The query it is to have and what it compiles to; None if the one it has stays.
+        reuse: How its rows follow from the stored ones; None if they do not.
     """
 
     table: OpenTable
     definition: Definition
     analysed: tuple[Analysed, Prepared] | None = None
+    reuse: Reuse | None = None
 
     @property
     def action(self) -> Action:
         """What it takes."""
         before = self.table.definition
         if self.analysed is not None or before.options.partition_by != self.definition.options.partition_by:
-            return "query"
+            return "query" if self.reuse is None else "evolve"
         return "nothing" if self.definition == before else "options"
 
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """Alters, renames, restores and drops the stream tables of an engine."""
+    """Alters, renames and drops the stream tables of an engine."""
 
     engine: Engine
 
@@ -118,14 +118,18 @@ class Alter:
             return Planned(table, definition)
         self._refuse_cycle(table, prepared)
         new = analysed.definition.model_copy(update={"generation": before.generation + 1})
-        return Planned(table, new, (replace(analysed, definition=new), prepared))
+        analysed = replace(analysed, definition=new)
+        return Planned(table, new, (analysed, prepared), find_reuse(table, analysed, prepared))
 
     def make(self, planned: Planned) -> tuple[Action, RefreshReport | None]:
         """Make an alteration; return what it took, and the report if rows were computed."""
         with self.engine.tables.lock(planned.table.name):
             match planned.action:
-                case "query":
-                    return planned.action, self._replace(planned)
+                case "query" | "evolve":
+                    analysed, prepared = planned.analysed or (planned.table.analysed, planned.table.prepared)
+                    return planned.action, replace_query(
+                        self.engine, planned.table, planned.definition, analysed, prepared, planned.reuse
+                    )
                 case "options":
                     self._store(planned)
             return planned.action, None
@@ -159,34 +163,11 @@ class Alter:
         if before.options.cluster_by != after.options.cluster_by:
             self.engine.catalog.cluster(name, after.options.cluster_by)
         properties = {
-            **_property_changes(before.options, after.options),
-            **_comment_change(before.options, after.options),
+            **property_changes(before.options, after.options),
+            **comment_change(before.options, after.options),
         }
         self.engine.catalog.results.set_properties(name, {**properties, DEFINITION_PROPERTY: after.model_dump_json()})
         self.engine.tables.forget(name)
-
-    def _replace(self, planned: Planned) -> RefreshReport:
-        """Compute the rows of another query beside the table, and swap them in by one commit."""
-        table, after = planned.table, planned.definition
-        analysed, prepared = planned.analysed or (replace(table.analysed, definition=after), table.prepared)
-        before = table.definition.options
-        if before.cluster_by != after.options.cluster_by:
-            self.engine.catalog.cluster(table.name, after.options.cluster_by)
-        self.engine.catalog.results.set_properties(table.name, _comment_change(before, after.options))
-        workspace = self.engine.workspaces.of(analysed.definition.settings)
-        with workspace.active():
-            like = workspace.jvm.frame(analysed.plan).toDF(*prepared.names)
-            self.engine.catalog.results.admit_columns(table.name, table.location, like)
-            target = workspace.catalog.results.target(table.name, table.location)
-            new = self.engine.tables.open(table.name, target, analysed, prepared)
-        properties = {**_property_changes(before, after.options), DEFINITION_PROPERTY: new.text}
-        redefine = Redefinition(properties, after.options.partition_by)
-        with told(self.engine.events, table.name, "creation") as tell:
-            report, new = self.engine.run(new, Request(full=True, redefine=redefine, trigger="creation"))
-            self.engine.tables.keep(new)
-            tell(report)
-        new.state_tables.forget_other_generations()
-        return report
 
     # -- names
 
@@ -242,45 +223,6 @@ class Alter:
         except Exception:
             return name, ()  # one that cannot be read does not keep others from being dropped
         return identity, () if record is None else {read.identity for read in record.frontier.values()}
-
-    # -- versions
-
-    def restore(self, name: str, version: int) -> int:
-        """Give a stream table the rows of an earlier version, with the frontier that they stand for, by one commit."""
-        full_name = self.engine.qualify(name)
-        with self.engine.tables.lock(full_name):
-            table = self.engine.tables.get(full_name)
-            state = table.target.state()
-            made, text = self._refreshed(table, state.version, version)
-            record = RefreshRecord.model_validate_json(text)
-            if record.fingerprint != table.prepared.fingerprint:
-                message = f"version {version} of stream table '{full_name}' was made by another query."
-                raise StateError("OTHER_QUERY", message, hint="Set the query back with alter(), then restore.")
-            # Without the state tables, which have gone on: the next refresh brings them to this frontier again.
-            kept = {n: at for n, at in record.frontier.items() if not is_state_table(n)}
-            record = record.model_copy(update={"frontier": kept, "costs": table.costs or record.costs})
-            rows = table.target.frame(made)
-            return table.target.overwrite(rows, record.model_dump_json(), state).version
-
-    @staticmethod
-    def _refreshed(table: OpenTable, head: int, version: int) -> tuple[int, str]:
-        """Return version and record of the refresh that made the rows of a version."""
-        text = f"stream table '{table.name}' has versions 0 to {head}, not {version!r}."
-        if isinstance(version, int) and not isinstance(version, bool) and 0 <= version <= head:
-            for made, record in table.target.records(head + 1):
-                if made <= version:
-                    return made, record
-            text = f"the log of stream table '{table.name}' has no refresh up to version {version}, or no longer."
-        raise StateError("NO_SUCH_VERSION", text, hint="history() lists the refreshes.")
-
-
-def _property_changes(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
-    gone = dict.fromkeys(before.properties.keys() - after.properties.keys())
-    return {**gone, **{k: v for k, v in after.properties.items() if before.properties.get(k) != v}}
-
-
-def _comment_change(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
-    return {} if before.comment == after.comment else {"comment": after.comment}
 
 
 def _reads(readers: Collection[str]) -> str:

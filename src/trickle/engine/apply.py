@@ -11,6 +11,7 @@ from trickle.engine.alter import Alteration
 from trickle.engine.arguments import check_mode
 from trickle.errors import DefinitionError, SparkError, TrickleError
 from trickle.model.definition import Definition
+from trickle.model.events import ApplyPlanned
 from trickle.model.graph import Graph
 from trickle.model.names import split_name
 from trickle.model.schedule import write_schedule
@@ -26,6 +27,7 @@ _WHY: Final[Mapping[str, str]] = {
     "create": "is new",
     "nothing": "is as it should be",
     "options": "mode, schedule or options change in place",
+    "evolve": "its query is replaced; the rows follow from the stored ones",
     "query": "its query is replaced, by one commit",
 }
 
@@ -53,6 +55,7 @@ class Apply:
         others = self._others(frozenset(named), prune=prune)
         if dry_run:
             return ApplyPlan((*steps.values(), *others))
+        engine.events.emit(ApplyPlanned(ApplyPlan((*steps.values(), *others))))
         done = [self._make(steps[name], named[name]) for name in order]
         for step in others:
             if step.action == "drop":

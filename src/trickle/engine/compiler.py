@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
+from trickle.catalyst.reuse import Reuse, find_reuse
 from trickle.errors import DefinitionError
 from trickle.model.definition import Definition, bad_definition, read_definition
 from trickle.model.table_options import NO_OPTIONS
@@ -32,7 +33,7 @@ class Analysed:
     Attributes:
         session: The copy of the user's session that its query is analysed in; None for a stored plan.
         plan: The analysed query.
-        views: The stored views that it reads, with their texts.
+        views: The stored views and SQL functions that it uses, with their texts.
     """
 
     definition: Definition
@@ -123,6 +124,14 @@ class Compiler:
         plan = self.analyse_plan(definition, session)
         return plan if session is None else self.frontend.optimise(session, plan)
 
+    def find_reuse(self, old: Analysed, new: Analysed) -> Reuse | None:
+        """Say how the rows of a query follow from those of another, None if it takes more than projections and filters."""
+        if old.session is None or new.session is None or old.views != new.views:
+            return None
+        if old.definition.settings != new.definition.settings:
+            return None
+        return find_reuse(self.jvm, self.frontend, new.session, old.plan, new.plan)
+
     def prepare(self, analysed: Analysed, without: Collection[str] = ()) -> Prepared:
         """Compile an analysed definition, without some state tables."""
         definition, disable = analysed.definition, self.jvm.options.disable
@@ -145,7 +154,7 @@ class Compiler:
         )
 
     def has_same_views(self, analysed: Analysed) -> bool:
-        """Return whether no view that a definition reads was redefined."""
+        """Return whether no view or SQL function that a definition uses was redefined."""
         return all(self.frontend.view_text(*name) == text for name, text in analysed.views.items())
 
     def freeze(self, definition: Definition, prepared: Prepared) -> Definition:

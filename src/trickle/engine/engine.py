@@ -14,15 +14,17 @@ from trickle.engine.events import Events, told
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.history import History
 from trickle.engine.open_tables import OpenTable, OpenTables
+from trickle.engine.replacement import adopt_columns
 from trickle.engine.run import OnOutcome, Run
 from trickle.engine.suspend import Suspensions
 from trickle.engine.upstream import Upstream
 from trickle.engine.verbs import describe_failure
 from trickle.engine.workspaces import Workspaces
-from trickle.errors import ConflictError, DefinitionError, UnknownTableError
+from trickle.errors import ConflictError, DefinitionError, StateError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY, Definition
 from trickle.model.events import RunEnded, RunStarted
 from trickle.model.names import is_state_table, split_name
+from trickle.model.reason import SCHEMA_MISMATCH
 from trickle.model.report import Validation
 from trickle.model.schedule import read_duration
 from trickle.model.table_options import NO_OPTIONS
@@ -196,6 +198,10 @@ class Engine:
             except FuseBlownError as error:
                 self.suspensions.hold(table.name, table.location, error, pinned=not table.prepared.obstacles)
                 raise
+            except StateError as error:
+                if error.code != SCHEMA_MISMATCH or not (request.full or table.definition.mode != "differential"):
+                    raise
+                return tell(adopt_columns(self, table, request))
             self.tables.keep(table, instead_of=known)
             return tell(report)
 
@@ -205,7 +211,7 @@ class Engine:
         seconds = request.timeout if request.timeout is not None or own is None else read_duration(own)
         return self.cancellation.guarded(table.name, seconds, stoppable=request.trigger == "schedule")
 
-    def run(self, table: OpenTable, request: Request) -> tuple[RefreshReport, OpenTable]:
+    def run(self, table: OpenTable, request: Request, attempts: int | None = None) -> tuple[RefreshReport, OpenTable]:
         """Refresh; return what is to be kept of the table, too.
 
         A refresh that lost to another process starts again, a few times. A state table that proves too big is left out from
@@ -221,7 +227,7 @@ class Engine:
                 # It starts from the other one's result and usually finds nothing to do.
                 look_again()
                 conflicts += 1
-                if conflicts >= self.options.attempts:
+                if conflicts >= (attempts or self.options.attempts):
                     raise
                 current = table if request.redefine is not None else self.tables.get(table.name)
                 if current.text != table.text:

@@ -76,7 +76,7 @@ class Events:
 
     def off(self, listener: Callable[[Any], object]) -> None:
         """Do not call a function any more."""
-        self._listeners = tuple(pair for pair in self._listeners if pair[1] is not listener)
+        self._listeners = tuple(pair for pair in self._listeners if pair[1] != listener)
 
     def emit(self, event: Event) -> None:
         """Tell those who listen to this kind."""

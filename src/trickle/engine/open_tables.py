@@ -97,7 +97,7 @@ class OpenTables:
         return self._locks.setdefault((purpose, name), RLock())
 
     def get(self, name: str) -> OpenTable:
-        """Return a stream table, compiled again if its definition, its columns or its views are not what they were."""
+        """Return a stream table, compiled again if its definition, columns, views or functions are not what they were."""
         with self.lock(name, "compile"):  # others may ask about it while it is refreshed
             return self._open_found(self.find(name))
 
@@ -144,7 +144,7 @@ class OpenTables:
         workspace = self._workspaces.of(definition.settings)
         state_tables = workspace.catalog.results.state_tables(name, target.path, definition.generation)
         text = definition.model_dump_json() if text is None else text
-        columns = _columns_read(prepared)
+        columns = _columns_read(analysed, prepared)
         return OpenTable(name, target.path, target, state_tables, analysed, prepared, columns, text, workspace)
 
     def find(self, name: str, *, copies: bool = False) -> FoundTable:
@@ -198,11 +198,11 @@ class OpenTables:
             return self.open(found.name, target, analysed, prepared, found.text)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
-        """Return whether what is kept still holds: the same table and definition, and no view redefined."""
+        """Return whether what is kept still holds: the same table and definition, and no view or function redefined."""
         return (
             found.location == known.location
             and found.text == known.text
-            and known.columns == _columns_read(known.prepared)
+            and known.columns == _columns_read(known.analysed, known.prepared)
             and known.workspace is self._workspaces.of(known.definition.settings)
             and known.workspace.compiler.has_same_views(known.analysed)
         )
@@ -217,10 +217,14 @@ def _left_out(target: TargetTable) -> tuple[str, ...]:
     return record.without if record is not None else ()
 
 
-def _columns_read(prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
-    """Return the columns a query reads as they are now; other ones mean that it must be analysed again."""
+def _columns_read(analysed: Analysed, prepared: Prepared) -> Mapping[str, Mapping[str, ColumnFact]]:
+    """Return the columns a query reads as they are now; other ones mean that it must be analysed again.
+
+    One with a star, which Spark expands, may read any that comes.
+    """
+    has_star = "*" in (analysed.definition.query or "")
     found = {}
     for name, source in prepared.sources.items():
         columns = source.columns(source.head())
-        found[name] = {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
+        found[name] = columns if has_star else {c: columns[c] for c in prepared.used.get(name, ()) if c in columns}
     return found

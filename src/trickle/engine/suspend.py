@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.errors import StateError, SuspendedError
@@ -36,7 +39,8 @@ class Suspensions:
         """Read from a table's log whether it is suspended, and why. What cannot be read suspends too."""
         marks = self._catalog.marks(location)
         try:
-            return None if marks is None else read_suspension(name, marks.suspended)
+            found = None if marks is None else read_suspension(name, marks.suspended)
+            return None if found is None or found.is_over(utc_now()) else found
         except StateError as error:
             return Suspension(since="an unknown time", cause="user", code=error.code, message=error.message)
 
@@ -96,6 +100,27 @@ class Suspensions:
             self.suspend(name, location, "fuse", error, error.at if pinned else None)
         except Exception:
             _LOG.exception("stream table %s cannot be suspended", name)
+
+    @contextmanager
+    def held_off(self, name: str, location: str, seconds: float) -> Iterator[None]:
+        """Keep refreshes away from a table whose query is being replaced; if this process dies, for so long at most.
+
+        One that is at work may still commit. A table that is suspended already stays so.
+        """
+        if self.find(name, location) is not None:
+            yield
+            return
+        now = utc_now()
+        until = (now + timedelta(seconds=seconds)).isoformat(timespec="seconds")
+        held = Suspension(since=now.isoformat(timespec="seconds"), cause="replacement", until=until)
+        text = held.model_dump_json()
+        self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: text})
+        try:
+            yield
+        finally:
+            marks = self._catalog.marks(location)
+            if marks is not None and marks.suspended == text:
+                self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: None})
 
     def resume(self, name: str, location: str) -> None:
         """Let a table go on; an active one stays as it is."""

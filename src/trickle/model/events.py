@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from trickle.errors import TrickleError
     from trickle.model.report import RefreshReport, RunReport, VerifyReport
+    from trickle.model.spec import ApplyPlan
     from trickle.model.suspension import Suspension
 
 Trigger = Literal["creation", "manual", "schedule"]
@@ -62,6 +63,13 @@ class RunEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyPlanned:
+    """``apply`` has found out what it will do, and what that will take; nothing has changed yet."""
+
+    plan: ApplyPlan
+
+
+@dataclass(frozen=True, slots=True)
 class Suspended:
     """A stream table is not refreshed any more until someone resumes it."""
 
@@ -98,7 +106,16 @@ class Warned:
 
 
 Event: TypeAlias = (
-    RefreshStarted | RefreshEnded | RefreshFailed | RunStarted | RunEnded | Suspended | Resumed | Mismatch | Warned
+    RefreshStarted
+    | RefreshEnded
+    | RefreshFailed
+    | RunStarted
+    | RunEnded
+    | ApplyPlanned
+    | Suspended
+    | Resumed
+    | Mismatch
+    | Warned
 )
 
 

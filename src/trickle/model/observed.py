@@ -39,7 +39,7 @@ class Waiting:
     """Why a stream table is suspended.
 
     Attributes:
-        cause: ``user``, ``failures`` or ``fuse``.
+        cause: ``user``, ``failures``, ``fuse`` or ``replacement``.
         code: The code of the error, if one led to it.
     """
 

@@ -257,7 +257,8 @@ class Options:
 
     def __post_init__(self) -> None:
         """Check every value."""
-        names: Any = {self.disable} if isinstance(self.disable, str) else self.disable
+        given: Any = self.disable
+        names = {given} if isinstance(given, str) else given
         if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
             raise DefinitionError("BAD_OPTION", f"disable is {names!r}.", hint="Give a set of names.")
         object.__setattr__(self, "disable", frozenset(names))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trickle.model.definition import Mode
 
-Action = Literal["create", "nothing", "options", "query", "drop", "left"]
+Action = Literal["create", "nothing", "options", "evolve", "query", "drop", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class ApplyStep:
     """What becomes of one stream table.
 
     Attributes:
-        action: ``create``, ``nothing``, ``options`` (changed in place), ``query`` (other rows, swapped in by one commit),
+        action: ``create``, ``nothing``, ``options`` (changed in place), ``evolve`` (the rows of another query, made of the
+            stored ones), ``query`` (those of another query, computed from its sources),
             ``drop``, or ``left`` (it is not in the set, and stays).
         why: The action in words.
         seconds: What it is estimated to take, from the last full refresh; None if that is not known.

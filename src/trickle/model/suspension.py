@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final, Literal
 
 from trickle.errors import StateError
 from trickle.model.stored import Stored
 
-Cause = Literal["user", "failures", "fuse"]
+Cause = Literal["user", "failures", "fuse", "replacement"]
 
 SUSPENDED_PROPERTY: Final = "trickle.suspended"
 
@@ -17,11 +18,13 @@ class Suspension(Stored):
 
     Attributes:
         since: When it was suspended, in UTC.
-        cause: ``user``, someone asked for it; ``failures``, the loop gave up; ``fuse``, a change was too big.
+        cause: ``user``, someone asked for it; ``failures``, the loop gave up; ``fuse``, a change was too big;
+            ``replacement``, another query is being computed for it, while refreshes stay away.
         code: Of the last error.
         message: The last error, or what the user said.
         at: For a blown fuse, the versions of the sources up to which the change that waits goes; None if it cannot be
             pinned.
+        until: When it ends by itself, in UTC; None if only ``resume`` ends it.
     """
 
     since: str
@@ -29,6 +32,11 @@ class Suspension(Stored):
     code: str | None = None
     message: str | None = None
     at: dict[str, int] | None = None
+    until: str | None = None
+
+    def is_over(self, now: datetime) -> bool:
+        """Return whether it has ended by itself."""
+        return self.until is not None and now >= datetime.fromisoformat(self.until)
 
     def __str__(self) -> str:
         """Say it in one line.
@@ -36,7 +44,9 @@ class Suspension(Stored):
         >>> str(Suspension(since="2026-01-01T00:00:00+00:00", cause="failures", code="DIVIDE_BY_ZERO", message="zero"))
         'suspended since 2026-01-01T00:00:00+00:00 after failures: [DIVIDE_BY_ZERO] zero'
         """
-        why = {"user": "by a user", "failures": "after failures", "fuse": "by its fuse"}[self.cause]
+        why = {"user": "by a user", "failures": "after failures", "fuse": "by its fuse"}.get(
+            self.cause, "while its query is replaced"
+        )
         said = " ".join(part for part in (f"[{self.code}]" if self.code else "", self.message or "") if part)
         return f"suspended since {self.since} {why}" + (f": {said}" if said else "")
 

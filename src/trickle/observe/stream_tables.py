@@ -99,6 +99,9 @@ def read_waiting(properties: Mapping[str, str]) -> Waiting | None:
         told = told if isinstance(told, dict) else {}
     except ValueError:
         told = {}
+    until = parse_moment(told.get("until"))
+    if until is not None and until <= datetime.now(UTC):
+        return None  # it has ended by itself
     return Waiting(
         parse_moment(told.get("since")), str(told.get("cause") or "user"), told.get("code"), told.get("message")
     )

@@ -56,7 +56,7 @@ def decide(now: Situation) -> tuple[Step, ...]:
 def why_recompute(now: Situation) -> Reason | None:
     """Say why a change cannot be applied to the stored rows, None if it can; a missing record is not a reason."""
     if now.is_redefined:
-        return Reason(codes.DEFINITION_CHANGED, "its query was replaced by another")
+        return Reason(codes.DEFINITION_CHANGED, "its query was replaced, or returns other columns")
     if now.is_full_asked:
         return Reason(codes.REQUESTED, "a full refresh was requested")
     if now.mode == "full":
@@ -69,7 +69,7 @@ def why_recompute(now: Situation) -> Reason | None:
         text = f"others wrote to the stream table: {', '.join(now.state.external)}"
         return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
     if now.record.fingerprint != now.fingerprint:
-        return Reason(codes.DEFINITION_CHANGED, "a view in the query was redefined since the last refresh")
+        return Reason(codes.DEFINITION_CHANGED, "a view or function in the query was redefined since the last refresh")
     read, reads = ({n for n in names if not is_state_table(n)} for names in (now.record.frontier, now.sources))
     if read != reads:
         return Reason(codes.DEFINITION_CHANGED, "the query now reads other sources than at the last refresh")

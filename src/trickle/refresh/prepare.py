@@ -31,7 +31,7 @@ class Prepared:
         obstacles: Why the query cannot be maintained incrementally; empty if it can.
         is_time_dependent: True if the result may change though no source does.
         names: The result's column names, as the query gives them.
-        fingerprint: Of the query and the views it reads; another one means another result.
+        fingerprint: Of the query, and the views and SQL functions it uses; another one means another result.
         analysed: The query as Spark analysed it, to be run as it is if there are obstacles.
         without: The state tables that were left out because they are too big.
         has_one_answer: False if Spark may answer in several ways (ties in an order), of which Trickle takes one.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trickle.engine.engine import Engine
     from trickle.engine.graph import Member, Members
     from trickle.model.report import RunReport
+    from trickle.model.suspension import Suspension
     from trickle.schedule.lease import Lease
 
 logger = logging.getLogger("trickle")
@@ -63,7 +64,7 @@ class Loop:
         self._members: Members | None = None
         self._list_at = clock()
         self._memory: dict[str, Memory] = {}
-        self._suspended: dict[str, tuple[int, bool]] = {}
+        self._suspended: dict[str, tuple[int, Suspension | None]] = {}
         self._idle = Idle(engine, clock())
         self._stopped = threading.Event()
 
@@ -174,11 +175,11 @@ class Loop:
         """Say whether a table waits for a person: a property, which only a new version of it can change."""
         known = self._suspended.get(name)
         if known is None or known[0] != version:
-            found = _is_there(lambda: self._engine.suspensions.find(name, member.table.location))
-            if known is not None and known[1] and not found:
+            found = _find_suspension(lambda: self._engine.suspensions.find(name, member.table.location))
+            if known is not None and known[1] is not None and found is None:
                 self._memory.pop(name, None)  # whoever resumed it wants it tried at once
             known = self._suspended[name] = version, found
-        return known[1]
+        return known[1] is not None and not known[1].is_over(self._clock())
 
     def _remembered(self, name: str, members: Members) -> Memory:
         memory = self._memory.get(name)
@@ -252,8 +253,8 @@ def _own_version(member: Member) -> int:
     return member.table.target.state().version
 
 
-def _is_there(find: Callable[[], object]) -> bool:
+def _find_suspension(find: Callable[[], Suspension | None]) -> Suspension | None:
     try:
-        return find() is not None
+        return find()
     except (TrickleError, OSError):
-        return False
+        return None

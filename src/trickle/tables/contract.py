@@ -365,6 +365,10 @@ class Upkeep(Protocol):
         """Return how long the table keeps what older versions need: the shorter of its log's and its files' time."""
         ...
 
+    def keep_for(self, time: timedelta) -> None:
+        """Let the table keep what older versions need for at least so long from now on."""
+        ...
+
     def has_wasteful_files(self) -> bool:
         """Return whether it has so many small files, or files with so many deleted rows, that reading it takes longer."""
         ...

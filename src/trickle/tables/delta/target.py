@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from trickle.errors import StateError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.options import DEFAULT, Options
-from trickle.model.reason import STATE_MISMATCH
+from trickle.model.reason import SCHEMA_MISMATCH, STATE_MISMATCH
 from trickle.tables import looks
 from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
@@ -170,9 +170,9 @@ class DeltaTarget:
         found = [(field.name, field.dataType.simpleString()) for field in fields]
         if expected != found:
             raise StateError(
-                "SCHEMA_MISMATCH",
+                SCHEMA_MISMATCH,
                 f"Stream table {self.name} has the columns {expected}, the rows to write have {found}.",
-                hint="Drop the stream table and create it again.",
+                hint="refresh(full=True) gives it the columns that its query returns now.",
             )
         return rows
 

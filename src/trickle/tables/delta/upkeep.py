@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -37,9 +38,19 @@ class DeltaUpkeep:
 
     def kept_for(self) -> timedelta:
         """Return the shorter of both times."""
+        return min(self._kept().values())
+
+    def _kept(self) -> dict[str, timedelta]:
         log = self._table.log
         settings = log.metadata(log.head()).get("configuration") or {}
-        return min(read_interval(settings.get(key, default)) for key, default in _KEPT.items())
+        return {key: read_interval(settings.get(key, default)) for key, default in _KEPT.items()}
+
+    def keep_for(self, time: timedelta) -> None:
+        """Raise the properties that are shorter; Delta wants the log to be kept for no less time than the files."""
+        wanted = f"interval {math.ceil(time / timedelta(seconds=1))} seconds"
+        shorter = ", ".join(f"'{key}' = '{wanted}'" for key, kept in self._kept().items() if kept < time)
+        if shorter:
+            self._spark.sql(f"ALTER TABLE delta.`{self._table.location}` SET TBLPROPERTIES ({shorter})")
 
     def has_wasteful_files(self) -> bool:
         """Count the small files and the masked rows."""

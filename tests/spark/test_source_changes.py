@@ -1,0 +1,152 @@
+"""Sources, views and functions that change under a stream table: what it costs, and that it is incremental again after it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from trickle import SourceError, StateError, Trickle
+
+QUERY = "SELECT k, sum(v) AS total, count(*) AS n FROM src GROUP BY k"
+
+
+@pytest.fixture
+def t(spark):
+    spark.sql("CREATE DATABASE moving")
+    spark.sql("USE moving")
+    make(spark)
+    yield Trickle(spark)
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE moving CASCADE")
+
+
+def make(spark):
+    spark.sql(
+        "CREATE TABLE src (id INT, k STRING, v INT, w INT) USING delta "
+        "TBLPROPERTIES (delta.columnMapping.mode = 'name', delta.enableChangeDataFeed = true)"
+    )
+    spark.sql("INSERT INTO src VALUES (1, 'a', 1, 0), (2, 'a', 2, 0), (3, 'b', 3, NULL), (4, NULL, 4, 0)")
+
+
+def is_exact(spark, name, query):
+    rows = [Counter(map(tuple, frame.collect())) for frame in (spark.table(name), spark.sql(query))]
+    return rows[0] == rows[1]
+
+
+def test_what_happens_to_a_source_is_classified_and_incremental_again_afterwards(spark, t):
+    t.create("sums", QUERY)
+    t.create("few", "SELECT k, total FROM sums WHERE n > 1")
+    steps = [
+        ("harmless", "ALTER TABLE src ADD COLUMN extra STRING", None),
+        ("harmless", "ALTER TABLE src RENAME COLUMN w TO u", None),
+        ("harmless", "ALTER TABLE src DROP COLUMN u", None),
+        ("overwritten", "INSERT OVERWRITE src VALUES (1, 'a', 1, 'x'), (2, 'a', 2, 'x'), (9, 'c', 7, 'x')", None),
+        ("restored", "RESTORE TABLE src TO VERSION AS OF 1", None),
+        ("truncated", "TRUNCATE TABLE src", None),
+        ("made anew", "DROP TABLE src", "SOURCE_REPLACED"),
+    ]
+    for what, statement, code in steps:
+        spark.sql(statement)
+        if code is not None:
+            make(spark)
+        report = t.refresh_all()
+        found = report.tables["moving.sums"]
+        assert (found.reason.code if found.reason else None) == code, what
+        assert found.mode == ("full" if code else found.mode), what
+        spark.sql("INSERT INTO src (id, k, v) VALUES (5, 'a', 10), (6, 'd', 1)")
+        after = t.refresh_all().tables
+        assert {one.mode for one in after.values()} <= {"differential", "no_data"}, what
+        assert after["moving.sums"].mode == "differential", what
+        assert is_exact(spark, "sums", QUERY), what
+        assert is_exact(spark, "few", f"SELECT k, total FROM ({QUERY}) WHERE n > 1"), what
+
+
+def test_a_table_behind_vacuumed_history_recovers(spark, t):
+    t.create("sums", QUERY)
+    spark.sql("UPDATE src SET v = v + 1 WHERE id < 3")
+    spark.sql("DELETE FROM src WHERE id = 4")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql("VACUUM src RETAIN 0 HOURS")
+    spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+    report = t.refresh("sums")
+    assert (report.mode, report.reason.code) == ("full", "HISTORY_EXPIRED")
+    spark.sql("INSERT INTO src VALUES (7, 'a', 1, 1)")
+    assert t.refresh("sums").mode == "differential"
+    assert is_exact(spark, "sums", QUERY)
+
+
+def test_a_query_of_all_columns_gets_those_that_come(spark, t):
+    query = "SELECT * FROM src WHERE v > 1"
+    t.create("wide", query)
+    t.create("wider", "SELECT * FROM wide")
+    t.create("strict", query, mode="differential")
+    before = spark.table("wide").columns
+    spark.sql("ALTER TABLE src ADD COLUMN extra STRING")
+    spark.sql("INSERT INTO src VALUES (8, 'z', 8, 8, 'new')")
+    assert t.refresh_all(["wider"]).tables["moving.wide"].mode == "full"
+    assert is_exact(spark, "wide", query)
+    # What reads it by a star follows when it has something new.
+    spark.sql("INSERT INTO src VALUES (9, 'y', 9, 9, 'newer')")
+    report = t.refresh_all(["wider"])
+    assert {name: one.mode for name, one in report.tables.items()} == {
+        "moving.wide": "differential",
+        "moving.wider": "full",
+    }
+    assert spark.table("wide").columns == [*before, "extra"] == spark.table("wider").columns
+    assert is_exact(spark, "wide", query)
+    assert is_exact(spark, "wider", query)
+    with pytest.raises(SourceError, match="SOURCE_ALTERED"):
+        t.refresh("strict")
+    assert t.refresh("strict", full=True).mode == "full"
+    spark.sql("DELETE FROM src WHERE id = 2")
+    report = t.refresh_all()
+    assert {one.mode for one in report.tables.values()} == {"differential"}
+    assert is_exact(spark, "wider", query)
+    assert is_exact(spark, "strict", query)
+
+
+def test_a_redefined_function_is_noticed(spark, t):
+    spark.sql("CREATE FUNCTION gross(net INT) RETURNS INT RETURN net * 2")
+    spark.sql("CREATE FUNCTION known() RETURNS TABLE (k STRING) RETURN SELECT 'a' AS k")
+    spark.sql("CREATE VIEW priced AS SELECT id, k, gross(v) AS price FROM src")
+    try:
+        query = "SELECT k, sum(price) AS total FROM priced WHERE k IN (SELECT k FROM known()) GROUP BY k"
+        t.create("totals", query)
+        assert t.refresh("totals").mode == "no_data"
+        for redefined in (
+            "FUNCTION gross(net INT) RETURNS INT RETURN net * 3",
+            "FUNCTION known() RETURNS TABLE (k STRING) RETURN SELECT 'b' AS k UNION ALL SELECT 'a'",
+        ):
+            spark.sql(f"CREATE OR REPLACE {redefined}")
+            report = t.refresh("totals")
+            assert (report.mode, report.reason.code) == ("full", "DEFINITION_CHANGED")
+            assert is_exact(spark, "totals", query)
+            # The same words again are no other function.
+            spark.sql(f"CREATE OR REPLACE {redefined}")
+            spark.sql("INSERT INTO src VALUES (10, 'a', 5, 5), (11, 'b', 1, 1)")
+            assert t.refresh("totals").mode == "differential"
+            assert is_exact(spark, "totals", query)
+    finally:
+        spark.sql("DROP FUNCTION gross")
+        spark.sql("DROP FUNCTION known")
+
+
+def test_a_snapshot_is_kept_and_restored_with_its_frontier(spark, t):
+    t.create("sums", QUERY)
+    rows = Counter(map(tuple, spark.table("sums").collect()))
+    kept = t.snapshot("sums", keep="60d")
+    properties = spark.sql("DESCRIBE DETAIL sums").first()["properties"]
+    assert properties["delta.deletedFileRetentionDuration"] == properties["delta.logRetentionDuration"]
+    assert properties["delta.deletedFileRetentionDuration"] == "interval 5184000 seconds"
+    assert t.snapshot("sums", keep="1d") == kept
+    spark.sql("DELETE FROM src WHERE k = 'a'")
+    t.refresh("sums")
+    t.restore("sums", kept)
+    assert Counter(map(tuple, spark.table("sums").collect())) == rows
+    report = t.refresh("sums")
+    assert (report.mode, report.rows_deleted) == ("differential", 1)
+    assert is_exact(spark, "sums", QUERY)
+    spark.sql("DELETE FROM sums")
+    with pytest.raises(StateError, match="NO_SUCH_VERSION"):
+        t.snapshot("sums")
