@@ -32,7 +32,7 @@ def observing(settings: Settings) -> Iterator[Observer]:
     from trickle.observe.places import warehouse_places
 
     if not settings.has_own_session:
-        yield Observer(warehouse_places(settings.folder()))
+        yield Observer(warehouse_places(settings.folder(), settings.schema))
         return
     with _session(settings) as trickle:
         yield trickle._observer()
@@ -117,14 +117,27 @@ def lineage(settings: Settings, name: str | None, *, mermaid: bool) -> int:
 # -- working
 
 
-def refresh(settings: Settings, names: Sequence[str], at: dict[str, int] | None, *, full: bool, workers: int) -> int:
-    """Bring stream tables, and those that they read, to one cut."""
+def refresh(
+    settings: Settings,
+    names: Sequence[str],
+    patterns: Sequence[str],
+    at: dict[str, int] | None,
+    *,
+    full: bool,
+    workers: int,
+) -> int:
+    """Bring stream tables, and those that they read, to one cut; streaming tables of the project are filled first."""
     from trickle.cli.spark import waiting
     from trickle.model.events import RefreshStarted
 
-    with _session(settings) as trickle, waiting("Refreshing") as show:
+    with _session(settings) as trickle, waiting("Refreshing", trickle.spark) as show:
+        asked = [*names, *_selected(trickle, patterns)]
+        if settings.project is not None and settings.project.may_stream:
+            from trickle.project.work import Work
+
+            Work(trickle, settings.project).fill(show)
         trickle.events.on(RefreshStarted, lambda event: show(f"Refreshing {event.table}"))
-        report = trickle.refresh_all(names or None, at=at, full=full, workers=workers)
+        report = trickle.refresh_all(asked or None, at=at, full=full, workers=workers)
     if settings.is_json:
         print_json(run_answer(report))
     else:
@@ -135,6 +148,19 @@ def refresh(settings: Settings, names: Sequence[str], at: dict[str, int] | None,
         else:
             tell("There are no stream tables here.")
     return OK if report.ok else FAILED
+
+
+def _selected(trickle: Trickle, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the stream tables that patterns select."""
+    if not patterns:
+        return ()
+    from trickle.project.select import select
+
+    tags = {table.name: [*table.options.tags] for table in trickle.tables()}
+    reads: dict[str, list[str]] = {name: [] for name in tags}
+    for reading in trickle.lineage().readings:
+        reads.setdefault(reading.reader, []).append(reading.source)
+    return select(patterns, reads, tags)
 
 
 def run_answer(report: RunReport) -> dict[str, Any]:
@@ -177,7 +203,7 @@ def verify(settings: Settings, names: Sequence[str]) -> int:
     with _session(settings) as trickle:
         asked = [trickle.table(name).name for name in names] or [table.name for table in trickle.tables()]
         for name in asked:
-            with waiting(f"Checking {name}"):
+            with waiting(f"Checking {name}", trickle.spark):
                 try:
                     reports.append(trickle.verify(name))
                 except TrickleError as error:
@@ -208,7 +234,7 @@ def resume(settings: Settings, name: str, **how: bool) -> int:
     """Let a suspended stream table go on, perhaps with a refresh first."""
     from trickle.cli.spark import waiting
 
-    with _session(settings) as trickle, waiting(f"Resuming {name}"):
+    with _session(settings) as trickle, waiting(f"Resuming {name}", trickle.spark):
         full_name = trickle.table(name).name
         report = trickle.resume(full_name, **how)
     if settings.is_json:

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from trickle.cli import sql  # noqa: F401 - a command registers itself
+from trickle.cli import project_verbs, sql  # noqa: F401 - their commands register themselves
 from trickle.cli.app import app, command
 from trickle.cli.settings import Settings, read_versions
 
@@ -106,6 +106,10 @@ def lineage(
 def refresh(
     settings: Settings,
     names: Names = None,
+    selected: Annotated[
+        list[str] | None,
+        typer.Option("--select", "-s", metavar="PATTERN", help="shop.*, +daily, daily+, tag:nightly; repeatable."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Recompute all rows.")] = False,
     at: Annotated[
         list[str] | None, typer.Option("--at", metavar="TABLE=VERSION", help="Version of a base table; repeatable.")
@@ -114,11 +118,12 @@ def refresh(
 ) -> int:
     """Bring stream tables to one cut of their base tables.
 
-    All of them, or those that are named and what they read.
+    All of them, or those that are named or selected and what they read. Streaming tables of the project come first.
 
     Example:
       trickle refresh
       trickle refresh daily_revenue --at orders=43
+      trickle refresh --select daily_revenue+
     """
     from trickle.cli import commands
 
@@ -126,7 +131,7 @@ def refresh(
         versions = read_versions(at or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    return commands.refresh(settings, names or (), versions, full=full, workers=workers)
+    return commands.refresh(settings, names or (), selected or (), versions, full=full, workers=workers)
 
 
 @command
