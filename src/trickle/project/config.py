@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from trickle.errors import DefinitionError
+from trickle.model.definition import Mode  # noqa: TC001 - a field of a model that is checked at run time
 from trickle.model.names import split_name
 from trickle.model.schedule import write_schedule
 from trickle.model.stored import Stored
@@ -17,9 +18,6 @@ from trickle.model.table_options import Columns, Duration, TableOptions, TableOp
 from trickle.project.find import PIPELINE_FILES
 from trickle.project.places import Place, bad_project
 from trickle.project.yaml_lines import Yaml, read_yaml, validate
-
-if TYPE_CHECKING:
-    from trickle.model.definition import Mode
 
 ENVIRONMENT_VARIABLE: Final = "TRICKLE_ENV"
 
@@ -117,7 +115,7 @@ class Config(Stored):
     spark: Texts = Field(default_factory=dict)
     defaults: Defaults = Defaults()
     environments: dict[str, Environment] = Field(default_factory=dict)
-    files: tuple[str, ...] = ("**/*.sql", "**/*.py")
+    files: tuple[str, ...] = ("*.sql", "*.py", "tables/**")
     storage: str | None = None
 
     @model_validator(mode="after")

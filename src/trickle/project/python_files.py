@@ -70,7 +70,7 @@ def run_file(file: Path, shown: str, spark: Any) -> None:
         raise bad_project(
             Place(shown, error.lineno or 1), f"this is no Python: {error.msg}.", code=BAD_PYTHON
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise python_failed(error, file, shown) from error
 
 

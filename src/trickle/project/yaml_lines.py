@@ -103,6 +103,8 @@ def _fault(found: Yaml, model: type[BaseModel], error: ValidationError) -> Excep
         known = sorted(_keys(model, path[:-1]))
         hint = f"There are {', '.join(known)}."
         return bad_project(place, f"there is no key {path[-1]!r} here.", hint, code="UNKNOWN_KEY")
+    if not path and first["type"] == "value_error":
+        return bad_project(place, f"{first['msg'].removeprefix('Value error, ')}.")
     if not path:
         return bad_project(place, "this is no list of NAME: VALUE pairs.", f"There are {', '.join(_keys(model, ()))}.")
     said = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
