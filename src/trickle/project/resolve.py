@@ -102,6 +102,7 @@ class Resolver:
         dataset = self.elements.datasets[key]
         if key in path:
             raise self._cycle((*path[path.index(key) :], key))
+        self._refuse_stream_over_table(dataset, path)
         if dataset.kind in ("streaming table", "sink"):
             resolved = self._visit_flows(key, dataset, (*path, key))
         else:
@@ -119,12 +120,14 @@ class Resolver:
             found = self._analyse(dataset, flow.query, flow.place, flow.conf, path)
             reads |= found.reads
             frame = frame if frame is not None else found.frame
-            for read in found.reads:
-                if self.elements.datasets[read].kind == "stream table":
-                    text = f"the streaming table {dataset.name!r} reads the stream table {self.elements.datasets[read].name!r}."
-                    hint = "Streaming tables are filled before stream tables: read what that one is made from."
-                    raise bad_project(flow.place, text, hint, code="STREAM_OVER_TABLE")
         return Resolved(dataset, frozenset(reads), frame, None)
+
+    def _refuse_stream_over_table(self, dataset: Dataset, path: tuple[Key, ...]) -> None:
+        reader = self.elements.datasets[path[-1]] if path else None
+        if reader is not None and reader.kind in ("streaming table", "sink") and dataset.kind == "stream table":
+            text = f"the streaming table {reader.name!r} reads the stream table {dataset.name!r}."
+            hint = "Streaming tables are filled before stream tables: read what that one is made from."
+            raise bad_project(reader.place, text, hint, code="STREAM_OVER_TABLE")
 
     def _analyse(
         self, dataset: Dataset, query: Query | None, place: Place, conf: Mapping[str, str], path: tuple[Key, ...]
@@ -243,8 +246,9 @@ class Resolver:
         try:
             for number, key in enumerate(self.elements.datasets):
                 trap, name = f"{_TRAP}{number}", quote(self._stand_in_name(key))
-                self.spark.range(0).createOrReplaceTempView(trap)
-                self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM {trap}")
+                # Of a stream: a view of a table could not be read as a stream, not even to find that it does not exist.
+                self.spark.readStream.format("rate").load().createOrReplaceTempView(trap)
+                self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS SELECT * FROM STREAM {trap}")
                 self.spark.catalog.dropTempView(trap)
             yield
         finally:
