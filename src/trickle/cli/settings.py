@@ -131,7 +131,7 @@ class Settings:
         named = self.warehouse or os.environ.get(WAREHOUSE_VARIABLE)
         if named:
             return Path(named).expanduser().absolute()
-        if self.project is not None and not self.master:
+        if self.project is not None:
             return self.project.warehouse
         default = Path(DEFAULT_WAREHOUSE).absolute()
         return default if default.is_dir() and not (self.master or self.conf) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trickle.errors import DefinitionError, TrickleError
+from trickle.errors import DefinitionError, SqlSyntaxError, TrickleError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,7 @@ def placed(place: Place, error: TrickleError) -> TrickleError:
     """Return an error of the same kind and code that says in which file and line its cause stands."""
     if error.message.startswith(f"{place.file}:"):
         return error
-    told = DefinitionError(error.code, f"{place}: {error.message}", hint=error.hint)
-    if not isinstance(error, DefinitionError):
-        told = TrickleError(error.code, f"{place}: {error.message}", hint=error.hint)  # type: ignore[assignment]
+    kind = DefinitionError if isinstance(error, SqlSyntaxError) else type(error)
+    told = kind(error.code, f"{place}: {error.message}", hint=error.hint)
     told.__cause__ = error
     return told

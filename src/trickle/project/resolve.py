@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _TRAP: Final = "__trickle_unresolved_"
 _STAND_IN: Final = "__trickle_"
 _NOT_FOUND: Final = "TABLE_OR_VIEW_NOT_FOUND"
-_SPARK_PLACE: Final = re.compile(r"\(line (\d+), pos \d+\)")
+_SPARK_PLACE: Final = re.compile(r"[;\s]*\(?\bline (\d+),? pos \d+\)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,9 @@ class Resolver:
         for flow in self.elements.flows_into(key):
             found = self._analyse(dataset, flow.query, flow.place, flow.conf, path)
             reads |= found.reads
+            if found.frame is not None and not found.frame.isStreaming:
+                hint = "Read its source with spark.readStream, or STREAM(…) in SQL; or make it a materialized view."
+                raise bad_project(flow.place, f"the flow {flow.name!r} reads no stream.", hint, code="NOT_A_STREAM")
             frame = frame if frame is not None else found.frame
         return Resolved(dataset, frozenset(reads), frame, None)
 
@@ -187,7 +190,7 @@ class Resolver:
             except AnalysisException as error:
                 missing = self._missing(error)
                 if missing is None:
-                    raise bad_query(error, place) from error
+                    raise bad_call(error, self.root, place) from error
                 reads.add(missing)
                 if missing in self.done:
                     return None
@@ -321,6 +324,13 @@ def bad_query(error: PySparkException, place: Place) -> DefinitionError:
     return bad_project(
         Place(place.file, line), f"Spark cannot analyse the query: {text}", "Correct the query.", code="BAD_SQL"
     )
+
+
+def bad_call(error: AnalysisException, root: Path, place: Place) -> TrickleError:
+    """Build the error for a function that asked Spark for what it cannot analyse; the line is that of the call."""
+    said = bad_query(error, Place(place.file))
+    at = python_failed(error, root / place.file, place.file, place.line).message.partition(": ")[0]
+    return bad_project(at, said.message.partition(": ")[2], said.hint, code=said.code)
 
 
 def check_schema(dataset: Dataset, frame: DataFrame | None) -> None:

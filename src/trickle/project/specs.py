@@ -15,7 +15,7 @@ from trickle.model.names import shown_part
 from trickle.model.spec import Spec
 from trickle.model.table_options import TableOptionWords, read_table_options
 from trickle.project.places import bad_project, placed
-from trickle.project.resolve import Resolver, bad_query, call, set_conf
+from trickle.project.resolve import Resolver, bad_call, call, set_conf
 from trickle.project.texts import replace_names, with_views
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Specs:
         try:
             found: Any = query if isinstance(query, str) else call(query, self.resolver.root, dataset.place)
         except AnalysisException as error:
-            raise bad_query(error, dataset.place) from error
+            raise bad_call(error, self.resolver.root, dataset.place) from error
         return self.resolver.analyse_text(found, dataset.place) if isinstance(found, str) else found
 
     @contextmanager

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructField, StructType
 
 from trickle.errors import SparkError
 from trickle.model.names import quote, shown_part, sql_name
-from trickle.project.places import bad_project
 from trickle.project.resolve import read_schema
 from trickle.sql.tokens import quote_string
 
@@ -40,7 +40,7 @@ class Streams:
         """Run all flows once, each after those that it reads; return the names of what was filled.
 
         Raises:
-            DefinitionError: ``NOT_A_STREAM``; what is wrong with a flow.
+            DefinitionError: What is wrong with a flow.
             SparkError: A flow failed; what it committed before stays, and is not read again.
         """
         resolver = self.specs.resolver
@@ -59,9 +59,6 @@ class Streams:
         views = self.specs.views_of(resolver.done[key].reads)
         source = replace(dataset, place=flow.place, conf={**dataset.conf, **flow.conf})
         frame = self.specs.frame(source, flow.query, views)
-        if not frame.isStreaming:
-            hint = "Read its source with spark.readStream, or STREAM(…) in SQL; or make it a materialized view."
-            raise bad_project(flow.place, f"the flow {flow.name!r} reads no stream.", hint, code="NOT_A_STREAM")
         table_id = ""
         if dataset.kind == "streaming table":
             self._make(name, dataset, frame)
@@ -87,7 +84,9 @@ class Streams:
         spark = self.specs.resolver.spark
         if spark.catalog.tableExists(sql_name(name)):
             return
-        schema: Any = read_schema(dataset) if dataset.schema is not None else frame.schema
+        schema = StructType([StructField(field.name, field.dataType) for field in frame.schema.fields])
+        if dataset.schema is not None:
+            schema = read_schema(dataset)
         columns = spark.createDataFrame([], schema)._jdf.schema().toDDL()
         words = dataset.words
         text = f"CREATE TABLE {sql_name(name)} ({columns}) USING {dataset.format or _DELTA}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trickle.errors import TrickleError
+from trickle.errors import DefinitionError
 from trickle.model.names import quote
 from trickle.project.load import working_in
 from trickle.project.resolve import Resolver
@@ -15,6 +15,7 @@ from trickle.project.streams import Streams
 
 if TYPE_CHECKING:
     from trickle.api import Trickle
+    from trickle.errors import TrickleError
     from trickle.model.report import Validation
     from trickle.model.spec import ApplyPlan
     from trickle.project.elements import Elements
@@ -55,7 +56,7 @@ class Work:
             DefinitionError: What is wrong with the project, with its place.
         """
         with working_in(self.project.root):
-            return self._plan(self._specs(show), prune=prune)
+            return self._apply(self._specs(show), prune=prune, dry_run=True)
 
     def apply(self, *, prune: bool = False, show: Show = _silent) -> ApplyPlan:
         """Bring the stream tables to what the project says: all is checked first, then streaming tables are filled.
@@ -66,17 +67,17 @@ class Work:
         """
         with working_in(self.project.root):
             specs = self._specs(show)
-            self._plan(specs, prune=prune)
             if specs.resolver.elements.flows:
+                self._apply(specs, prune=prune, dry_run=True)
                 self._streams(specs).fill(show)
                 specs = self._specs(show)
-            return self.trickle.apply(specs.all(), prune=prune)
+            return self._apply(specs, prune=prune, dry_run=False)
 
-    def _plan(self, specs: Specs, *, prune: bool) -> ApplyPlan:
+    def _apply(self, specs: Specs, *, prune: bool, dry_run: bool) -> ApplyPlan:
         specs.check_deep()
         try:
-            return self.trickle.apply(specs.all(), dry_run=True, prune=prune)
-        except TrickleError:
+            return self.trickle.apply(specs.all(), dry_run=dry_run, prune=prune)
+        except DefinitionError:
             specs.check_all()  # says where
             raise
 
