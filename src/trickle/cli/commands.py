@@ -90,6 +90,20 @@ def tables(settings: Settings) -> int:
     return OK
 
 
+def names(settings: Settings, incomplete: str) -> list[str]:
+    """Return the names of stream tables that begin in some way, with their schema or without; none if that fails."""
+    from trickle.observe.observer import Observer
+    from trickle.observe.places import warehouse_places
+
+    try:
+        found = [*Observer(warehouse_places(settings.folder(), settings.schema)).tables()]
+    except TrickleError:
+        return []
+    here = f"{settings.schema}."
+    short = [name.removeprefix(here) for name in found if name.startswith(here)]
+    return [name for name in (*short, *found) if name.startswith(incomplete)]
+
+
 def _listed(seen: Any) -> dict[str, Any]:
     definition = seen.definition
     return {

@@ -12,9 +12,20 @@ from trickle.cli import project_verbs, sql  # noqa: F401 - their commands regist
 from trickle.cli.app import app, command
 from trickle.cli.settings import Settings, read_versions
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
-MaybeName = Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)]
+
+def _complete(context: typer.Context, incomplete: str) -> list[str]:
+    """Name the stream tables that begin so, for a shell; without Spark, and without a word if there are none."""
+    from trickle.cli import commands
+
+    given = {name: context.params.get(name) for name in ("warehouse", "project", "env")}
+    return commands.names(
+        Settings(given["warehouse"], project_path=given["project"], environment=given["env"]), incomplete
+    )
+
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
+MaybeName = Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
 
 
 def main() -> None:

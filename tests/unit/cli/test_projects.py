@@ -162,6 +162,13 @@ def test_shells_complete_the_command():
     assert "status" in shown.out.split()
 
 
+def test_shells_complete_the_names_of_tables(shop):
+    words = {"_TRICKLE_COMPLETE": "complete_bash", "COMP_WORDS": "trickle history da", "COMP_CWORD": "2"}
+    shown = pipe(cwd=shop, env=without_java() | words)
+
+    assert shown.out.split() == ["daily"]
+
+
 def test_a_terminal_shows_the_doctor_in_colours(tmp_path):
     terminal = Terminal("doctor", "--quick", "--warehouse", tmp_path, env=environment(COLUMNS="200"))
 
