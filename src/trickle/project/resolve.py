@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import functions as F
 
 from trickle.catalyst.jvm import items
 from trickle.catalyst.parse import names_read, parse_query
@@ -265,7 +266,8 @@ class Resolver:
                 self.spark.catalog.dropTempView(name)  # the table itself is read
             else:
                 self.unmade.add(key)
-                self._empty[key] = self.spark.createDataFrame([], frame.schema)
+                columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in frame.schema.fields]
+                self._empty[key] = self.spark.range(0).select(*columns)
             return
         frame.createOrReplaceTempView(name)
 
