@@ -48,7 +48,15 @@ def _split(name: str) -> tuple[str, ...]:
         raise ValueError(f"{error.message} {error.hint}") from error
 
 
-Schedule = Annotated[str | None, AfterValidator(_schedule)]
+def _folder(name: str | None) -> str | None:
+    if name is not None and "://" in name:
+        raise ValueError(
+            f"{name!r} is no folder of this machine; for tables elsewhere give catalog, and spark.sql.warehouse.dir in spark"
+        )
+    return name
+
+
+Folder = Annotated[str | None, AfterValidator(_folder)]
 Texts = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -92,7 +100,7 @@ class Defaults(TableWords):
 class Environment(Stored):
     """What is otherwise in one environment."""
 
-    warehouse: str | None = None
+    warehouse: Folder = None
     catalog: str | None = None
     spark: Texts = Field(default_factory=dict)
     defaults: Defaults = Defaults()
@@ -110,7 +118,7 @@ class Config(Stored):
     """
 
     name: str = Field(min_length=1)
-    warehouse: str | None = None
+    warehouse: Folder = None
     catalog: str | None = None
     spark: Texts = Field(default_factory=dict)
     defaults: Defaults = Defaults()

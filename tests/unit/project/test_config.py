@@ -83,6 +83,11 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
             "trickle.yml:3: defaults.schema: 'a.b' is no name of a schema",
         ),
         ("name: a\nwarehouse: [b]", "BAD_PROJECT", "trickle.yml:2: warehouse is a text, not ['b']."),
+        (
+            "name: a\nwarehouse: s3a://b/c",
+            "BAD_PROJECT",
+            "trickle.yml:2: warehouse: 's3a://b/c' is no folder of this machine",
+        ),
         ("name: a\nspark: yes", "BAD_PROJECT", "trickle.yml:2: spark is a list of NAME: VALUE pairs, not True."),
         ("name: a\nwarehouse: b\ncatalog: c", "BAD_PROJECT", "either in a warehouse or in a catalog"),
         (
