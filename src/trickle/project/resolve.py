@@ -72,6 +72,7 @@ class Resolver:
     done: dict[Key, Resolved] = field(default_factory=dict)
     unmade: set[Key] = field(default_factory=set)
     _empty: dict[Key, DataFrame] = field(default_factory=dict)
+    _viewed: set[Key] = field(default_factory=set)
 
     def resolve(self) -> Mapping[Key, Resolved]:
         """Analyse all datasets; return them, each after what it reads.
@@ -84,7 +85,7 @@ class Resolver:
                 self._visit(key, ())
             # Flows would take these for streams; what else reads them takes them for tables.
             for key, frame in self._empty.items():
-                frame.createOrReplaceTempView(self._stand_in_name(key))
+                self._view(key, frame)
             self._empty = {}
             for key in self.elements.datasets:
                 self._visit(key, ())
@@ -158,7 +159,8 @@ class Resolver:
             if key in self.elements.datasets:
                 self._visit(key, path)
                 reads.add(key)
-                stand_ins[name] = self._stand_in_name(key)
+                if key in self._viewed:
+                    stand_ins[name] = self._stand_in_name(key)
         if any(key in self._empty or self.done[key].frame is None for key in reads):
             return None
         return self.analyse_text(replace_names(text, stand_ins), place)
@@ -269,7 +271,11 @@ class Resolver:
                 columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in frame.schema.fields]
                 self._empty[key] = self.spark.range(0).select(*columns)
             return
-        frame.createOrReplaceTempView(name)
+        self._view(key, frame)
+
+    def _view(self, key: Key, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(self._stand_in_name(key))
+        self._viewed.add(key)
 
 
 def read_relations(trickle: Trickle, frame: DataFrame) -> set[tuple[str, tuple[str, ...]]]:
@@ -371,11 +377,21 @@ def read_schema(dataset: Dataset) -> Any:
 
 @contextmanager
 def set_conf(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    """Set settings of a session for a while."""
+    """Set settings of a session for a while.
+
+    Raises:
+        DefinitionError: ``BAD_OPTION``, Spark does not take one.
+    """
     before: dict[str, str | None] = {key: spark.conf.get(key, None) for key in conf}
     try:
         for key, value in conf.items():
-            spark.conf.set(key, value)
+            try:
+                spark.conf.set(key, value)
+            except PySparkException as error:
+                text = f"the setting {key} cannot be {value!r} here: {' '.join(str(error).split())}"
+                raise DefinitionError(
+                    "BAD_OPTION", text, hint="Say it in spark, or configuration, of the project."
+                ) from error
         yield
     finally:
         for key, earlier in before.items():

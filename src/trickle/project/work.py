@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trickle.engine.verbs import verb
 from trickle.errors import DefinitionError
 from trickle.model.names import quote
 from trickle.project.load import working_in
@@ -35,6 +36,7 @@ class Work:
     trickle: Trickle
     project: Project
 
+    @verb
     def enter(self) -> None:
         """Make the schema of the project the current one of the session; it is made if it is not there."""
         spark = self.trickle.spark
@@ -49,6 +51,7 @@ class Work:
         """Read the files of the project."""
         return self.project.load(self.trickle.spark)
 
+    @verb
     def plan(self, *, prune: bool = False, show: Show = _silent) -> ApplyPlan:
         """Say what ``apply`` would do; changes nothing but an empty schema.
 
@@ -58,6 +61,7 @@ class Work:
         with working_in(self.project.root):
             return self._apply(self._specs(show), prune=prune, dry_run=True)
 
+    @verb
     def apply(self, *, prune: bool = False, show: Show = _silent) -> ApplyPlan:
         """Bring the stream tables to what the project says: all is checked first, then streaming tables are filled.
 
@@ -81,12 +85,14 @@ class Work:
             specs.check_all()  # says where
             raise
 
+    @verb
     def fill(self, show: Show = _silent) -> tuple[str, ...]:
         """Let the streaming tables of the project take what is new."""
         with working_in(self.project.root):
             specs = self._specs(show)
             return self._streams(specs).fill(show)
 
+    @verb
     def validate(self, show: Show = _silent) -> Mapping[str, Validation | TrickleError | None]:
         """Check each stream table of the project: whether it can be maintained, or what is wrong with it."""
         with working_in(self.project.root):
