@@ -97,7 +97,7 @@ def from_returns():
 TABLES = {"report", "daily", "by_region", "regions", "big", "kinds", "paid_total"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def trickle(spark):
     spark.sql("CREATE DATABASE pipelines")
     spark.sql("USE pipelines")
