@@ -74,8 +74,8 @@ class Resolver:
     _empty: dict[Key, DataFrame] = field(default_factory=dict)
     _viewed: set[Key] = field(default_factory=set)
 
-    def resolve(self) -> Mapping[Key, Resolved]:
-        """Analyse all datasets; return them, each after what it reads.
+    def resolve(self, *, streams_only: bool = False) -> Mapping[Key, Resolved]:
+        """Analyse all datasets, or streaming tables and what they read; return them, each after what it reads.
 
         Raises:
             DefinitionError: ``CYCLE``, with the places; or what is wrong with a query.
@@ -83,6 +83,8 @@ class Resolver:
         with self._stand_ins():
             for key in self.elements.of_kind("streaming table", "sink"):
                 self._visit(key, ())
+            if streams_only:
+                return self.done
             # Flows would take these for streams; what else reads them takes them for tables.
             for key, frame in self._empty.items():
                 self._view(key, frame)

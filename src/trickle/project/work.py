@@ -74,7 +74,8 @@ class Work:
             if specs.resolver.elements.flows:
                 self._apply(specs, prune=prune, dry_run=True)
                 self._streams(specs).fill(show)
-                specs = self._specs(show)
+                if specs.resolver.unmade:
+                    specs = self._specs(show)
             return self._apply(specs, prune=prune, dry_run=False)
 
     def _apply(self, specs: Specs, *, prune: bool, dry_run: bool) -> ApplyPlan:
@@ -89,7 +90,7 @@ class Work:
     def fill(self, show: Show = _silent) -> tuple[str, ...]:
         """Let the streaming tables of the project take what is new."""
         with working_in(self.project.root):
-            specs = self._specs(show)
+            specs = self._specs(show, streams_only=True)
             return self._streams(specs).fill(show)
 
     @verb
@@ -98,11 +99,11 @@ class Work:
         with working_in(self.project.root):
             return self._specs(show).checks()
 
-    def _specs(self, show: Show) -> Specs:
+    def _specs(self, show: Show, *, streams_only: bool = False) -> Specs:
         show("Reading the project")
         resolver = Resolver(self.trickle, self.load(), self.project.root)
         show("Analysing")
-        resolver.resolve()
+        resolver.resolve(streams_only=streams_only)
         return Specs(resolver, self.project.config.defaults)
 
     def _streams(self, specs: Specs) -> Streams:
