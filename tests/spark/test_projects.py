@@ -180,6 +180,7 @@ def test_a_wrong_project_changes_nothing(trickle, spark, tmp_path, what):
 # -- the command
 
 
+@pytest.mark.slow
 def test_apply_on_a_terminal_shows_what_it_does(tmp_path):
     assert pipe("init", tmp_path / "shop").code == 0
     arguments = ("apply", "--project", tmp_path / "shop", *FEW)
