@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _PYTHONS: Final = ((3, 11), (3, 14))
 _PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "pyarrow", "polars", "pandas")
 _GIB: Final = 1024**3
-_LEAST_DISK: Final = 1 * _GIB
-_LEAST_MEMORY: Final = 2 * _GIB
+_ENOUGH_DISK: Final = 1 * _GIB
+_ENOUGH_MEMORY: Final = 2 * _GIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _memory() -> Iterator[Finding]:
     from trickle.model.options import memory_bytes
 
     has = memory_bytes()
-    fix = "" if has >= _LEAST_MEMORY else "Give the machine or the container at least 2 GiB."
+    fix = "" if has >= _ENOUGH_MEMORY else "Give the machine or the container at least 2 GiB."
     yield Finding("memory", "warning" if fix else "ok", f"{has / _GIB:.1f} GiB, {os.cpu_count()} cores", fix)
 
 
@@ -159,7 +159,7 @@ def _warehouse(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("warehouse", *_written(place, shown))
     free = shutil.disk_usage(place).free
-    fix = "" if free >= _LEAST_DISK else "Make room: refreshes write new files before old ones are removed."
+    fix = "" if free >= _ENOUGH_DISK else "Make room: refreshes write new files before old ones are removed."
     yield Finding("disk", "warning" if fix else "ok", f"{free / _GIB:.1f} GiB free", fix)
 
 
