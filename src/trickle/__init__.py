@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
     from trickle.model.spec import ApplyPlan, ApplyStep, Spec
     from trickle.model.table_options import TableOptions
+    from trickle.project.decorator import stream_table
     from trickle.session import local_session
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "VerifyReport",
     "enable_sql",
     "local_session",
+    "stream_table",
 ]
 
 # Spark takes a second to import: what needs it is imported when it is first asked for.
@@ -101,6 +103,7 @@ _HOMES = {
     "trickle.model.report": ("RefreshReport", "RunReport", "Validation", "VerifyReport"),
     "trickle.model.spec": ("ApplyPlan", "ApplyStep", "Spec"),
     "trickle.model.table_options": ("TableOptions",),
+    "trickle.project.decorator": ("stream_table",),
     "trickle.session": ("local_session",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

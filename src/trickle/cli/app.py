@@ -6,6 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,6 +20,8 @@ _USAGE_CODES: Final = frozenset(
     {
         *("BAD_NAME", "RESERVED_NAME", "UNKNOWN_TABLE", "COPY_OF_STREAM_TABLE", "BAD_OPTION", "BAD_SCHEDULE"),
         *("UNKNOWN_SOURCE", "NO_SUCH_VERSION", "NO_WAREHOUSE", "STILL_READ", "NO_CHANGE_WAITS", "SQL_SYNTAX"),
+        *("NOT_A_WAREHOUSE", "NO_PROJECT", "BAD_PROJECT", "UNKNOWN_KEY", "UNKNOWN_ENVIRONMENT", "NO_FILES"),
+        *("NOTHING_SELECTED", "FOLDER_TAKEN"),
     }
 )
 """What is wrong with what was typed, rather than with tables."""
@@ -40,17 +43,23 @@ _COMMON: Final[dict[str, Any]] = {
     "conf": Annotated[
         list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
     ],
+    "project": Annotated[
+        Path | None,
+        typer.Option("--project", metavar="DIR", help="Folder of the project [the one that the working folder is in]."),
+    ],
+    "env": Annotated[
+        str | None, typer.Option("--env", metavar="NAME", help="Environment of the project [env TRICKLE_ENV].")
+    ],
     "format": Annotated[
         Format | None, typer.Option("--format", "-f", help="How to answer [text].", show_default=False)
     ],
     "debug": Annotated[bool, typer.Option("--debug", help="Show stack traces, and what Spark prints.")],
 }
-_DEFAULTS: Final = {"warehouse": None, "master": None, "conf": None, "format": None, "debug": False}
+_DEFAULTS: Final = {**dict.fromkeys(_COMMON), "debug": False}
 
 app = typer.Typer(
     name="trickle",
-    help="Stream tables on Spark and Delta Lake: refresh them, run them by schedule, and see how they are.",
-    add_completion=False,
+    help="Stream tables on Spark and Delta Lake: define them in projects, refresh them, and see how they are.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -63,7 +72,8 @@ def _settings(given: dict[str, Any]) -> Settings:
         conf = read_pairs(given["conf"] or (), "conf")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    return Settings(given["warehouse"], given["master"], conf, given["format"], given["debug"])
+    place = (given["project"], given["env"])
+    return Settings(given["warehouse"], given["master"], conf, given["format"], given["debug"], *place)
 
 
 def _parameters(*, kind: Any = inspect.Parameter.KEYWORD_ONLY) -> list[inspect.Parameter]:

@@ -34,7 +34,7 @@ def observing(settings: Settings) -> Iterator[Observer]:
 
     if not settings.has_own_session:
         give_settings(settings.conf)
-        yield Observer(warehouse_places(settings.folder()))
+        yield Observer(warehouse_places(settings.folder(), settings.schema))
         return
     with _session(settings) as trickle:
         yield trickle._observer()
@@ -92,6 +92,20 @@ def tables(settings: Settings) -> int:
     return OK
 
 
+def names(settings: Settings, incomplete: str) -> list[str]:
+    """Return the names of stream tables that begin in some way, with their schema or without; none if that fails."""
+    from trickle.observe.observer import Observer
+    from trickle.observe.places import warehouse_places
+
+    try:
+        found = [*Observer(warehouse_places(settings.folder(), settings.schema)).tables()]
+    except TrickleError:
+        return []
+    here = f"{settings.schema}."
+    short = [name.removeprefix(here) for name in found if name.startswith(here)]
+    return [name for name in (*short, *found) if name.startswith(incomplete)]
+
+
 def _listed(seen: Any) -> dict[str, Any]:
     definition = seen.definition
     return {
@@ -119,10 +133,27 @@ def lineage(settings: Settings, name: str | None, *, mermaid: bool) -> int:
 # -- working
 
 
-def refresh(settings: Settings, names: Sequence[str], at: dict[str, int] | None, *, full: bool, workers: int) -> int:
-    """Bring stream tables, and those that they read, to one cut."""
-    with _session(settings) as trickle:
-        report = trickle.refresh_all(names or None, at=at, full=full, workers=workers)
+def refresh(
+    settings: Settings,
+    names: Sequence[str],
+    patterns: Sequence[str],
+    at: dict[str, int] | None,
+    *,
+    full: bool,
+    workers: int,
+) -> int:
+    """Bring stream tables, and those that they read, to one cut; streaming tables of the project are filled first."""
+    from trickle.cli.spark import waiting
+    from trickle.model.events import RefreshStarted
+
+    with _session(settings) as trickle, waiting("Refreshing", trickle.spark) as show:
+        asked = [*names, *_selected(trickle, patterns)]
+        if settings.project is not None and settings.project.may_stream:
+            from trickle.project.work import Work
+
+            Work(trickle, settings.project).fill(show)
+        trickle.events.on(RefreshStarted, lambda event: show(f"Refreshing {event.table}"))
+        report = trickle.refresh_all(asked or None, at=at, full=full, workers=workers)
     if settings.is_json:
         print_json(run_answer(report))
     else:
@@ -133,6 +164,19 @@ def refresh(settings: Settings, names: Sequence[str], at: dict[str, int] | None,
         else:
             tell("There are no stream tables here.")
     return OK if report.ok else FAILED
+
+
+def _selected(trickle: Trickle, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the stream tables that patterns select."""
+    if not patterns:
+        return ()
+    from trickle.project.select import select
+
+    tags = {table.name: [*table.options.tags] for table in trickle.tables()}
+    reads: dict[str, list[str]] = {name: [] for name in tags}
+    for reading in trickle.lineage().readings:
+        reads.setdefault(reading.reader, []).append(reading.source)
+    return select(patterns, reads, tags)
 
 
 def run_answer(report: RunReport) -> dict[str, Any]:
@@ -175,7 +219,7 @@ def verify(settings: Settings, names: Sequence[str]) -> int:
     with _session(settings) as trickle:
         asked = [trickle.table(name).name for name in names] or [table.name for table in trickle.tables()]
         for name in asked:
-            with waiting(f"Checking {name}"):
+            with waiting(f"Checking {name}", trickle.spark):
                 try:
                     reports.append(trickle.verify(name))
                 except TrickleError as error:
@@ -206,7 +250,7 @@ def resume(settings: Settings, name: str, **how: bool) -> int:
     """Let a suspended stream table go on, perhaps with a refresh first."""
     from trickle.cli.spark import waiting
 
-    with _session(settings) as trickle, waiting(f"Resuming {name}"):
+    with _session(settings) as trickle, waiting(f"Resuming {name}", trickle.spark):
         full_name = trickle.table(name).name
         report = trickle.resume(full_name, **how)
     if settings.is_json:

@@ -8,13 +8,24 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from trickle.cli import sql  # noqa: F401 - a command registers itself
+from trickle.cli import project_verbs, sql  # noqa: F401 - their commands register themselves
 from trickle.cli.app import app, command
 from trickle.cli.settings import Settings, read_versions
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
-MaybeName = Annotated[str | None, typer.Argument(metavar="NAME", show_default=False)]
+
+def _complete(context: typer.Context, incomplete: str) -> list[str]:
+    """Name the stream tables that begin so, for a shell; without Spark, and without a word if there are none."""
+    from trickle.cli import commands
+
+    given = {name: context.params.get(name) for name in ("warehouse", "project", "env")}
+    return commands.names(
+        Settings(given["warehouse"], project_path=given["project"], environment=given["env"]), incomplete
+    )
+
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
+MaybeName = Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, autocompletion=_complete)]
 
 
 def main() -> None:
@@ -106,6 +117,10 @@ def lineage(
 def refresh(
     settings: Settings,
     names: Names = None,
+    selected: Annotated[
+        list[str] | None,
+        typer.Option("--select", "-s", metavar="PATTERN", help="shop.*, +daily, daily+, tag:nightly; repeatable."),
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Recompute all rows.")] = False,
     at: Annotated[
         list[str] | None, typer.Option("--at", metavar="TABLE=VERSION", help="Version of a base table; repeatable.")
@@ -114,11 +129,12 @@ def refresh(
 ) -> int:
     """Bring stream tables to one cut of their base tables.
 
-    All of them, or those that are named and what they read.
+    All of them, or those that are named or selected and what they read. Streaming tables of the project come first.
 
     Example:
       trickle refresh
       trickle refresh daily_revenue --at orders=43
+      trickle refresh --select daily_revenue+
     """
     from trickle.cli import commands
 
@@ -126,7 +142,7 @@ def refresh(
         versions = read_versions(at or ())
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    return commands.refresh(settings, names or (), versions, full=full, workers=workers)
+    return commands.refresh(settings, names or (), selected or (), versions, full=full, workers=workers)
 
 
 @command

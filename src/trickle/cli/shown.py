@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 from rich.text import Text
 
+from trickle.errors import TrickleError
+
 if TYPE_CHECKING:
+    from trickle.cli.doctor import Finding
     from trickle.model.observed import PastRefresh, TableStatus
-    from trickle.model.report import RefreshReport, RunReport, VerifyReport
+    from trickle.model.report import RefreshReport, RunReport, Validation, VerifyReport
+    from trickle.model.spec import ApplyPlan
     from trickle.observe.stream_tables import Seen
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -23,6 +27,8 @@ _COLOURS: Final = {
     "failed": "red",
     "broken": "bold red",
 }
+
+_ACTION_COLOURS: Final = {"create": "green", "query": "yellow", "options": "cyan", "drop": "red"}
 
 
 def duration(seconds: float | None) -> str:
@@ -171,6 +177,51 @@ def _refreshed(report: RefreshReport) -> tuple[str, ...]:
     inserted, deleted = _count(report.rows_inserted), _count(report.rows_deleted)
     notes = "; ".join(str(note) for note in (report.reason, *report.warnings) if note is not None)
     return report.mode, inserted, deleted, f"{report.seconds:.2f}", notes
+
+
+def plan_table(plan: ApplyPlan) -> Table:
+    """Show what applying does."""
+    table = _table("ACTION", "TABLE", "WHY", "SECONDS", right=("SECONDS",))
+    for step in plan.steps:
+        about = "" if plan.is_applied else "about "
+        took = "" if step.seconds is None else f"{about}{step.seconds:.1f}"
+        table.add_row(Text(step.action, _ACTION_COLOURS.get(step.action, "")), step.name, step.why, took)
+    return table
+
+
+def validation_table(found: Mapping[str, Validation | TrickleError | None]) -> Table:
+    """Show whether queries can be maintained."""
+    table = _table("TABLE", "REFRESHES", "NOTE")
+    for name, one in found.items():
+        if isinstance(one, TrickleError):
+            table.add_row(name, Text("wrong", "red"), str(one))
+        elif one is None:
+            table.add_row(name, "unknown", "what it reads is not there yet")
+        else:
+            how = Text("differential", "green") if one.differentiable else Text("full", "yellow")
+            table.add_row(name, how, "; ".join(map(str, one.obstacles)))
+    return table
+
+
+def doctor_table(found: Iterable[Finding]) -> Table:
+    """Show what a doctor found."""
+    table = _table("CHECK", "HEALTH", "FOUND", "FIX")
+    colours = {"ok": "green", "warning": "yellow", "failed": "red", "skipped": "magenta"}
+    for one in found:
+        table.add_row(one.check, Text(one.health, colours[one.health]), one.found, one.fix)
+    return table
+
+
+def demo_table(lines: Iterable[Mapping[str, Any]]) -> Table:
+    """Show what a demo measured."""
+    numbers = ("ROWS +", "ROWS -", "SECONDS", "FULL", "ROWS")
+    table = _table("TABLE", "MODE", *numbers, "EQUAL", right=numbers)
+    for line in lines:
+        equal = Text("yes", "green") if line["equal"] else Text("no", "red")
+        rows = _count(line["rows_inserted"]), _count(line["rows_deleted"])
+        seconds = f"{line['seconds']:.2f}", f"{line['full_seconds']:.2f}"
+        table.add_row(line["table"], line["mode"], *rows, *seconds, _count(line["rows"]), equal)
+    return table
 
 
 def verify_table(reports: Iterable[VerifyReport], errors: Mapping[str, Exception]) -> Table:

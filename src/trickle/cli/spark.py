@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.cli.interrupt import check_interrupts, watch_interrupts
 from trickle.cli.output import console
 from trickle.errors import SessionError
+from trickle.model.names import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,26 +22,27 @@ if TYPE_CHECKING:
     from trickle.cli.settings import Settings
 
 _PAIR: Final = 2
+_LOOK_SECONDS: Final = 0.3
 _QUIET: Final = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
 
 
 @contextmanager
-def open_trickle(settings: Settings) -> Iterator[Trickle]:
-    """Start a session over the tables that were asked for, and stop it in the end.
+def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[Trickle]:
+    """Start a session over the tables that were asked for, and stop it in the end; ``makes_tables`` makes a new warehouse.
 
     Raises:
         SessionError: ``NO_WAREHOUSE``, or Spark does not start.
     """
     if not settings.has_own_session:
-        settings.folder()
-    if not settings.debug:
-        _keep_away_what_spark_prints()
+        settings.folder(may_be_new=makes_tables)
+    quiet_spark(settings)
     with waiting("Starting Spark"):
         from trickle.api import Trickle
 
         spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
         trickle = Trickle(spark)
         watch_interrupts()
+        _use_schema(trickle, settings)
     try:
         check_interrupts()
         yield trickle
@@ -49,11 +52,22 @@ def open_trickle(settings: Settings) -> Iterator[Trickle]:
             spark.stop()
 
 
+def _use_schema(trickle: Trickle, settings: Settings) -> None:
+    """Let names without a schema mean those of the project."""
+    project = settings.project
+    if project is None:
+        return
+    if settings.has_own_session and project.config.catalog is not None:
+        trickle.spark.catalog.setCurrentCatalog(project.config.catalog)
+    if trickle.spark.catalog.databaseExists(project.schema):
+        trickle.spark.sql(f"USE {quote(project.schema)}")
+
+
 def _local_session(settings: Settings) -> SparkSession:
     from trickle.session import local_session
 
-    config = {**({"spark.master": settings.master} if settings.master else {}), **settings.conf}
-    return local_session(settings.folder(), config=config)
+    config = {**({"spark.master": settings.master} if settings.master else {}), **settings.spark_settings}
+    return local_session(settings.folder(may_be_new=True), config=config)
 
 
 def _own_session(settings: Settings) -> SparkSession:
@@ -72,8 +86,9 @@ def _own_session(settings: Settings) -> SparkSession:
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
     }
-    given = {**_machine_settings(), **settings.conf}
-    wanted = {**{key: value for key, value in defaults.items() if key not in given}, **settings.conf}
+    own = settings.spark_settings
+    given = {**_machine_settings(), **own}
+    wanted = {**{key: value for key, value in defaults.items() if key not in given}, **own}
     if not any("delta" in given.get(key, "") for key in ("spark.jars", "spark.jars.packages")):
         jars = (*delta_jars(), *(s3_jars() if names_s3("", settings.conf) else ()))
         wanted["spark.jars"] = ",".join([*filter(None, [given.get("spark.jars")]), *map(str, jars)])
@@ -103,8 +118,10 @@ def _machine_settings() -> dict[str, str]:
     return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == _PAIR}
 
 
-def _keep_away_what_spark_prints() -> None:
+def quiet_spark(settings: Settings) -> None:
     """Let Python write to the terminal, and all else that has its file descriptors (the JVM, its children) to nowhere."""
+    if settings.debug:
+        return
     sys.stdout.flush()
     sys.stderr.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -120,10 +137,50 @@ def _keep_away_what_spark_prints() -> None:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that something takes a while; what this gives shows something else."""
+def waiting(what: str, spark: SparkSession | None = None) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something takes a while, with the tasks of Spark; what this gives shows something else."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     with console(stderr=True).status(f"{what} …") as shown:
-        yield lambda text: shown.update(f"{text} …")
+        progress = Progress(what, lambda text: shown.update(text), spark)
+        with progress:
+            yield progress.say
+
+
+class Progress:
+    """Says what is being done, and how many of its tasks Spark has done."""
+
+    def __init__(self, what: str, show: Callable[[str], None], spark: SparkSession | None) -> None:
+        """Say the first thing."""
+        self._what = what
+        self._show = show
+        self._tracker: Any = None if spark is None else spark.sparkContext.statusTracker()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="trickle-progress", daemon=True)
+
+    def say(self, what: str) -> None:
+        """Say what is being done now."""
+        self._what = what
+        self._show(f"{what} …")
+
+    def __enter__(self) -> Progress:
+        if self._tracker is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._tracker is not None:
+            self._thread.join(1.0)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            with suppress(Exception):  # a JVM that is going away has no tasks to tell of
+                self._show(f"{self._what} …{self._tasks()}")
+
+    def _tasks(self) -> str:
+        stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        done, of = sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+        return f" {done}/{of} tasks" if of else ""

@@ -20,6 +20,8 @@ from trickle.model.table_options import read_table_options
 from trickle.refresh.record import known_costs
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from trickle.engine.alter import Alter
     from trickle.model.spec import Action, Spec
 
@@ -51,7 +53,7 @@ class Apply:
         steps: dict[str, ApplyStep] = {}
         for name in order:
             is_new_above = any(steps[s].action in ("create", "query") for s in reads[name])
-            steps[name] = self._step(name, named[name], is_new_above=is_new_above)
+            steps[name] = self._step(name, named[name], is_new_above=is_new_above or named[name].awaits)
         others = self._others(frozenset(named), prune=prune)
         if dry_run:
             return ApplyPlan((*steps.values(), *others))
@@ -65,6 +67,8 @@ class Apply:
     def _reads(self, spec: Spec, named: Mapping[str, Spec]) -> tuple[str, ...]:
         """Name the stream tables of the set that one reads; a DataFrame reads what is there already."""
         engine = self.alter.engine
+        if spec.reads:
+            return tuple(name for name in map(engine.qualify, spec.reads) if name in named)
         own = spec.query if isinstance(spec.query, Definition) else None
         text = own.query if own is not None else spec.query
         if not isinstance(text, str):
@@ -80,7 +84,7 @@ class Apply:
         if not self.alter.engine.is_stream_table(name):
             options, schedule = read_table_options(spec.options), write_schedule(spec.schedule)
             if not is_new_above:
-                self.alter.engine.define(name, spec.query, spec.mode, schedule, options)
+                self.alter.engine.define(name, _query(spec), spec.mode, schedule, options)
             return ApplyStep(name, "create", _WHY["create"])
         try:
             action: Action = self.alter.plan(name, _alteration(spec)).action
@@ -105,7 +109,7 @@ class Apply:
         engine = self.alter.engine
         if step.action == "create":
             options = read_table_options(spec.options)
-            engine.create(step.name, spec.query, spec.mode, write_schedule(spec.schedule), options)
+            engine.create(step.name, _query(spec), spec.mode, write_schedule(spec.schedule), options)
             return step
         if step.action == "nothing":
             return step
@@ -132,4 +136,9 @@ def _schema(name: str) -> tuple[str, ...]:
 
 
 def _alteration(spec: Spec) -> Alteration:
-    return Alteration(spec.query, spec.mode, write_schedule(spec.schedule), spec.options, keeps_options=False)
+    return Alteration(_query(spec), spec.mode, write_schedule(spec.schedule), spec.options, keeps_options=False)
+
+
+def _query(spec: Spec) -> str | DataFrame | Definition:
+    query = spec.query
+    return query() if callable(query) else query

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,17 +28,22 @@ class Spec:
 
     Attributes:
         name: Its name.
-        query: SQL text, a DataFrame, or a whole definition that was exported.
+        query: SQL text, a DataFrame, a function that gives a DataFrame over what is there when it is called, or a whole
+            definition that was exported.
         mode: ``auto``, ``differential`` or ``full``.
         schedule: When the loop refreshes it; None is by hand.
         options: See ``TableOptions``.
+        reads: The stream tables of the set that it reads, where a function gives its query: a text tells itself.
+        awaits: True if it reads what will be there only when the set is applied: it is not looked at before.
     """
 
     name: str
-    query: str | DataFrame | Definition
+    query: str | DataFrame | Definition | Callable[[], DataFrame]
     mode: Mode = "auto"
     schedule: str | None = None
     options: TableOptionWords = field(default_factory=TableOptionWords)
+    reads: tuple[str, ...] = ()
+    awaits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

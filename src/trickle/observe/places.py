@@ -60,9 +60,14 @@ def place_of(location: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedPlaces:
-    """Tables by their qualified names, with their locations."""
+    """Tables by their qualified names, with their locations.
+
+    Attributes:
+        schema: That of names without one.
+    """
 
     known: Mapping[str, str]
+    schema: str = DEFAULT
 
     def tables(self) -> Iterator[tuple[str, str]]:
         """Return name and location of each table."""
@@ -73,17 +78,17 @@ class ListedPlaces:
         parts = split_name(name)
         if len(parts) == _WITH_CATALOG and parts[0] != SESSION_CATALOG:
             raise DefinitionError("BAD_NAME", f"a warehouse folder has no catalog {parts[0]!r}.", hint="Leave it out.")
-        return _shown(parts[-2] if len(parts) > 1 else DEFAULT, parts[-1])
+        return _shown(parts[-2] if len(parts) > 1 else self.schema, parts[-1])
 
     def location(self, name: str) -> str | None:
         """Return where a table lies."""
         return self.known.get(name)
 
 
-def warehouse_places(warehouse: str) -> ListedPlaces:
-    """Return the tables of a warehouse, by its path or URI."""
+def warehouse_places(warehouse: str, schema: str = DEFAULT) -> ListedPlaces:
+    """Return the tables of a warehouse, by its path or URI; names without a schema are of the one that is given."""
     found = read_layout(warehouse).tables
-    return ListedPlaces({_shown(schema, table): place for (schema, table), place in sorted(found.items())})
+    return ListedPlaces({_shown(of, table): place for (of, table), place in sorted(found.items())}, schema)
 
 
 @dataclass(frozen=True, slots=True)
