@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from trickle.errors import TrickleError
+from trickle.show.html import long_duration
 
 if TYPE_CHECKING:
     from trickle.cli.doctor import Finding
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from trickle.model.spec import ApplyPlan
     from trickle.observe.stream_tables import Seen
 
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _COLOURS: Final = {
     "ok": "green",
     "behind": "yellow",
@@ -39,15 +39,7 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return ""
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    left = round(seconds)
-    words: list[str] = []
-    for size, unit in _UNITS:
-        count, left = divmod(left, size)
-        if count or words:
-            words.append(f"{count}{unit}" if count else "")
-    return "".join(words[:2])
+    return f"{seconds:.1f}s" if seconds < 10 else long_duration(seconds)
 
 
 def moment(time: datetime | None) -> str:
