@@ -8,7 +8,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from trickle.answers import as_frame, describe_table, list_refreshes, list_tables
-from trickle.errors import DefinitionError, NotDifferentiableError, UnknownTableError
+from trickle.engine.arguments import check_differentiable
+from trickle.errors import DefinitionError, UnknownTableError
 from trickle.sql.meaning import QueryText, query_of, split_properties, words_of
 from trickle.sql.parse import parse
 from trickle.sql.statements import (
@@ -85,7 +86,7 @@ def _create(trickle: Trickle, statement: CreateStreamTable, text: str) -> Stream
         if statement.if_not_exists and trickle._engine.is_stream_table(statement.name):
             return trickle.table(statement.name)
         if statement.must_be_incremental and mode == "auto":
-            _check_incremental(trickle, statement.name, query.text)
+            check_differentiable(statement.name, "differential", trickle.validate(query.text).obstacles)
         made = trickle.create(
             statement.name, query.text, mode=mode, schedule=schedule, replace=statement.or_replace, **words
         )
@@ -93,15 +94,6 @@ def _create(trickle: Trickle, statement: CreateStreamTable, text: str) -> Stream
         return made
 
     return _located(make, text, statement.query_start, query)
-
-
-def _check_incremental(trickle: Trickle, name: str, query: str) -> None:
-    obstacles = trickle.validate(query).obstacles
-    if obstacles:
-        first, *others = obstacles
-        more = "".join(f" Also {o.code}: {o.text}" for o in others)
-        what = f"stream table '{name}' with REFRESH POLICY INCREMENTAL: {first.text}{more}"
-        raise NotDifferentiableError(first.code, what, hint=first.hint)
 
 
 def _set_comments(spark: SparkSession, made: StreamTable, statement: CreateStreamTable) -> None:
@@ -132,7 +124,7 @@ def _set(trickle: Trickle, statement: SetClauses, _: str) -> StreamTable:
     if clauses.policy == "incremental":
         table = trickle.table(statement.name)
         if table.query is not None:
-            _check_incremental(trickle, statement.name, table.query)
+            check_differentiable(statement.name, "differential", trickle.validate(table.query).obstacles)
     if clauses.schedule is not None:
         words["schedule"] = str(clauses.schedule)
     return trickle.alter(statement.name, mode=clauses.mode, **words)

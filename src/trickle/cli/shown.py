@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
+from trickle.show.html import long_duration
+
 if TYPE_CHECKING:
     from trickle.model.observed import PastRefresh, TableStatus
     from trickle.model.report import RefreshReport, RunReport, VerifyReport
     from trickle.observe.stream_tables import Seen
 
-_UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _COLOURS: Final = {
     "ok": "green",
     "behind": "yellow",
@@ -33,15 +34,7 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return ""
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    left = round(seconds)
-    words: list[str] = []
-    for size, unit in _UNITS:
-        count, left = divmod(left, size)
-        if count or words:
-            words.append(f"{count}{unit}" if count else "")
-    return "".join(words[:2])
+    return f"{seconds:.1f}s" if seconds < 10 else long_duration(seconds)
 
 
 def moment(time: datetime | None) -> str:

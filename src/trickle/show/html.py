@@ -90,8 +90,15 @@ def duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return ""
-    if seconds < 10:
-        return f"{seconds:.2f} s"
+    return f"{seconds:.2f} s" if seconds < 10 else long_duration(seconds)
+
+
+def long_duration(seconds: float) -> str:
+    """Write a duration of at least a second in its two biggest units.
+
+    >>> long_duration(75), long_duration(90_061)
+    ('1m15s', '1d1h')
+    """
     left = round(seconds)
     words: list[str] = []
     for size, unit in _UNITS:
