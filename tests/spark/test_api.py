@@ -339,4 +339,5 @@ def test_the_public_names_are_these():
         "VerifyReport",
         "enable_sql",
         "local_session",
+        "stream_table",
     ]

@@ -92,6 +92,6 @@ def test_the_progress_line_names_what_runs_and_goes_away(monkeypatch):
     assert appeared.wait(10)
     progress.end("shop.daily<")
 
-    assert "Refreshing shop.daily&lt; (0.0" in shown[0]
+    assert "Refreshing shop.daily&lt; (" in shown[0]
     assert "3 of 8 tasks" in shown[0]
     assert shown[-1] == ""
