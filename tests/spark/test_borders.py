@@ -22,7 +22,7 @@ from pyspark.sql import functions as fn
 
 from trickle.algebra.expr import Column
 from trickle.catalyst.jvm import Jvm
-from trickle.compute.driver.plans import _is_carried, arrow_values, as_arrow
+from trickle.compute.driver.plans import _is_held, arrow_values, as_arrow
 from trickle.tables.arrow.local import arrow_table, as_schema, local_rows
 from trickle.tables.arrow.spark import arrow_frame
 from trickle.tables.cache.encoding import Encoded, decoded
@@ -168,7 +168,7 @@ def test_a_big_table_loses_no_row(spark: SparkSession) -> None:
 @few
 @given(table=tables())
 def test_rows_go_to_polars_and_come_back(table: pa.Table) -> None:
-    table = table.select([field.name for field in table.schema if _is_carried(field.type)])
+    table = table.select([field.name for field in table.schema if _is_held(field.type)])
     assert {name for name, (kind, _) in TYPES.items() if kind not in LAYOUTS} <= set(table.column_names)
     made = [Column(place, name) for place, name in enumerate(table.column_names)]
     frame = pl.DataFrame([pl.Series(pl.from_arrow(c)).alias(str(i)) for i, c in enumerate(table.columns)])

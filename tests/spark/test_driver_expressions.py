@@ -169,6 +169,7 @@ EVALUATED = (
     "hash(i, s)",
 )
 LEFT_TO_A_JOB = (
+    "CAST(unhex(concat('41FF', substring(s, 9, 1))) AS STRING)",
     "array(i)",
     "s COLLATE UTF8_LCASE",
     "CAST(s AS INT)",

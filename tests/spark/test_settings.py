@@ -32,9 +32,7 @@ QUERIES = {
         SELECT date_format(t, 'yyyy-MM-dd HH') AS a, CAST(t AS DATE) AS b, CAST(d AS TIMESTAMP) AS c, hour(t) AS e,
                to_date(s, 'yyyy-MM-dd') AS f, count(*) AS n
         FROM facts GROUP BY ALL""",
-    "maps": "SELECT k, map_concat(map(1, i), map(1, k))[1] AS a FROM facts",
     "joined": "SELECT f.n + u.w AS a, CAST(f.s AS INT) AS b, hour(f.t) AS c FROM facts f JOIN units u ON f.k = u.k",
-    "once": "SELECT k, (SELECT sum(n) FROM facts) AS s FROM units",
     "ranked": "SELECT k, sum(n) OVER (PARTITION BY k ORDER BY t, i) AS s FROM facts",
 }
 

@@ -23,7 +23,15 @@ from trickle.tables.delta.target import DeltaTarget
 
 ROWS = 200
 COMMITS = 25
-OPTIONS = Options(vector_rows=0, inline_vector_rows=3, appended_files=4, small_file_bytes=1000)
+# Without Spark there is nobody to ask about a log that is long.
+OPTIONS = Options(
+    vector_rows=0,
+    inline_vector_rows=3,
+    appended_files=4,
+    small_file_bytes=1000,
+    log_steps_back=10_000,
+    log_replay=10_000,
+)
 SECONDS = 60.0
 
 

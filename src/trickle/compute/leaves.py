@@ -100,7 +100,12 @@ class Leaves:
         found = projection.evaluate(self.jvm, relation) if self.jvm.name(relation) == "LocalRelation" else None
         if found is None:
             return None
-        return [pl.Series(pl.from_arrow(values)) for values in relation_rows(self.jvm.spark, found).columns]
+        made = relation_rows(self.jvm.spark, found)
+        try:
+            made.validate(full=True)
+        except pa.ArrowInvalid:
+            return None  # bytes cast to a string: polars takes every string for UTF-8, Spark does not
+        return [pl.Series(pl.from_arrow(values)) for values in made.columns]
 
     def keep_computed(self, plan: Plan, made: pl.DataFrame) -> Plan:
         """Take the rows of a plan as the driver computed them; return the leaf that stands for them."""
