@@ -76,6 +76,7 @@ def says(found, wanted, comment):
 """
 
 
+@pytest.mark.slow
 def test_python_blocks_run_and_say_the_truth(tmp_path):
     script = "\n".join(
         [

@@ -62,6 +62,7 @@ def test_what_happens_to_a_source_is_classified_and_incremental_again_afterwards
         assert is_exact(spark, "few", f"SELECT k, total FROM ({QUERY}) WHERE n > 1"), what
 
 
+@pytest.mark.slow
 def test_a_table_behind_vacuumed_history_recovers(spark, t):
     t.create("sums", QUERY)
     spark.sql("UPDATE src SET v = v + 1 WHERE id < 3")
