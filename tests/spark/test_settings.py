@@ -70,7 +70,13 @@ def differences(spark, name):
     return [spark.sql(f"({a}) EXCEPT ALL ({b})").collect() for a, b in (sides, sides[::-1])]
 
 
-@pytest.mark.parametrize("disable", [(), ("driver_execution", "key_lookup")], ids=["driver", "spark"])
+@pytest.mark.parametrize(
+    "disable",
+    [
+        pytest.param((), id="driver"),
+        pytest.param(("driver_execution", "key_lookup"), id="spark", marks=pytest.mark.slow),
+    ],
+)
 def test_a_query_keeps_its_meaning_under_other_settings(spark, facts, disable):
     facts(ROWS)
     use(spark, THEN)
