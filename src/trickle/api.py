@@ -541,7 +541,7 @@ class Trickle:
 
 
 def enable_sql(spark: SparkSession, trickle: Trickle | None = None) -> Callable[[], None]:
-    """Let ``spark.sql`` understand statements about stream tables, on this session object; return what undoes it.
+    """Let ``spark.sql`` understand statements about stream tables, on one session object; return what undoes it.
 
     Each answer is a DataFrame. Only Python callers of this object are served: other sessions, Thrift, JDBC and Scala are not.
 

@@ -233,5 +233,5 @@ def test_the_command_carries_out_a_script(t, warehouse_folder, tmp_path):
     ]
     assert "line 5" in done.err
     assert "nothing" in done.err
-    assert [status.health for status in t.status("daily")] == ["ok"]  # this session hears of the table, too
+    assert [status.health for status in t.status("daily")] == ["ok"]  # the session hears of the table, too
     assert rows(t.spark.table("daily")) == [("mon", 12), ("tue", 1)]

@@ -107,7 +107,7 @@ def test_what_passes_is_tried_again(proxy: Proxy, folder: Folder, fault: Fault) 
     for read, expected in (
         (lambda: storage.get(folder / "x"), b"0123456789"),
         (lambda: storage.get_ranges(folder / "x", [(2, 6)]), [b"234567"]),
-        (lambda: storage.readable(folder / "x").read(), b"0123456789"),  # type: ignore[union-attr]
+        (lambda: storage.readable(folder / "x").read(), b"0123456789"),
         (lambda: storage.names(folder.address), ["first", "x"]),
     ):
         proxy.fault = Times("GET", fault)

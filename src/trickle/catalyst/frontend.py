@@ -139,7 +139,7 @@ class Frontend:
 
         def note(function: Any) -> None:
             name = function.name()
-            if name.database().isDefined():  # else it is temporary: it belongs to this session
+            if name.database().isDefined():  # else it is temporary: it belongs to the session
                 found[str(name.database().get()), f"{name.funcName()}{_CALL}"] = _text_of(function)
 
         def look_into(expr: Any) -> None:

@@ -38,7 +38,7 @@ class Workspace:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Let Catalyst read this session's settings, in this thread."""
+        """Let Catalyst read the session's settings, in this thread."""
         python: Any = type(self.jvm.spark)
         before = getattr(python, "_activeSession", None)
         try:
