@@ -15,6 +15,7 @@ from bench.cost import run_cost
 from bench.freshness import run_freshness
 from bench.graph import run_graph
 from bench.growth import run_growth
+from bench.kinds import run_kinds
 from bench.micro import run_micro
 from bench.report import console_tables, write_report
 from bench.session import Session, session
@@ -24,7 +25,7 @@ from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
-PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result", "storage")
+PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result", "tables", "storage")
 #: One query of each kind: sums, joins with top-k, many joins, outer join, views over views, semi joins.
 TYPICAL = "q01,q03,q05,q06,q10,q13,q15,q18"
 
@@ -98,6 +99,8 @@ def run(
             run_graph(opened, max(5, repeats), has_idle=idle)
         if "big result" in asked:
             run_big_result(opened, 10_000_000 if big else 2_000_000, 50 if big else max(5, repeats))
+        if "tables" in asked:
+            run_kinds(opened, 600_000, max(5, repeats))
         if "freshness" in asked:
             run_freshness(opened, minutes)
         if s3 is not None:

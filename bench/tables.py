@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
+from bench.kinds import KINDS, QUERIES, case_name
 from bench.results import AUTO, DIFFERENTIAL, FULL
 from bench.summary import (
     auto_ratio,
@@ -214,6 +215,30 @@ def storage_table(part: Part) -> Table:
         rows.append((*shown, str(round(median(asked) or 0)) if asked else NOT_MEASURED))
     places = [f"{place}: {what}" for place in ("disk", "S3") for what in ("full", "differential", "ratio")]
     return Table("Object storage", ("query", *places, "requests"), rows)
+
+
+def kinds_table(part: Part) -> Table:
+    """One row per kind of table: how many times longer refreshes take than over a plain one."""
+    rows = []
+    for run in part.runs:
+        for kind in KINDS:
+            found = [run.case(case_name(kind, query)) for query in QUERIES]
+            if any(found):
+                rows.append(
+                    (kind.name, *(_beside_plain(run, case, query) for case, query in zip(found, QUERIES, strict=True)))
+                )
+    return Table("Kinds of tables", ("source", *QUERIES), rows)
+
+
+def _beside_plain(run: Run, case: Case | None, query: str) -> str:
+    own = None if case is None else median_seconds(case, DIFFERENTIAL)
+    plain = run.case(case_name(KINDS[0], query))
+    if case is None or plain is None or own is None:
+        return NOT_MEASURED
+    if case is plain:
+        return seconds(own)
+    wrong = f", {case.cycles[-1].differences} rows differ" if case.cycles[-1].differences else ""
+    return times(ratio(own, median_seconds(plain, DIFFERENTIAL))) + wrong
 
 
 def ablation_table(part: Part) -> Table:

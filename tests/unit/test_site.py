@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,8 +27,9 @@ def test_the_site_is_built_without_a_warning(tmp_path):
         assert (tmp_path / "site" / name / "index.html").exists(), page
 
 
-def test_the_page_of_commands_says_what_they_say():
-    script = ROOT / "scripts" / "command_page.py"
+@pytest.mark.parametrize("name", ["command_page.py", "sources_page.py"])
+def test_generated_pages_say_what_the_code_says(name):
+    script = ROOT / "scripts" / name
 
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0, f"run `python {script}`"
 

@@ -82,6 +82,24 @@ class Jvm:
         """Make no more use of sessions that were copied when the settings were others."""
         self._one_task_session = None
 
+    @contextmanager
+    def settings_in_tasks(self) -> Iterator[None]:
+        """Let the tasks of a plan that is run by itself know the session's settings; those of a query know them.
+
+        Some expressions read them when they are evaluated: policies for dates, for one.
+        """
+        session: Any = self.spark._jsparkSession
+        context = session.sparkContext()
+        before = context.getLocalProperties()
+        settings = before.clone()
+        converters = self.cls("scala.jdk.javaapi.CollectionConverters")
+        settings.putAll(converters.asJava(session.sessionState().conf().getAllConfs()))
+        context.setLocalProperties(settings)
+        try:
+            yield
+        finally:
+            context.setLocalProperties(before)
+
     # -- classes and Scala values
 
     def cls(self, path: str) -> Any:

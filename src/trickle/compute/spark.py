@@ -84,7 +84,8 @@ def _collect(jvm: Jvm, frame: DataFrame) -> Rows:
     """Run a DataFrame and give its rows as a local relation; they never leave the JVM."""
     execution: Any = frame._jdf.queryExecution()
     try:
-        found = execution.executedPlan().executeCollect()
+        with jvm.settings_in_tasks():
+            found = execution.executedPlan().executeCollect()
     except (Py4JJavaError, PySparkException) as error:
         if _TWO_ROWS not in str(error):
             raise

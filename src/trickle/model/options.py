@@ -115,7 +115,15 @@ class Options:
         512 * MIB, "bytes", "Spark handles look-ups that are expected to find more.", in_memory=True
     )
     lookup_file_bytes: int = _limit(4 * GIB, "bytes", "Spark handles look-ups that must search larger files.")
-    lookup_files: int = _limit(1000, "files", "Spark reads and searches a table with more files.")
+    scanned_files: int = _limit(1000, "files", "Delta lists the files of a table with more when Spark reads it.")
+    lookup_files: int = _limit(4000, "files", "Spark handles look-ups that must search more files.")
+    bundle_files: int = _limit(
+        64,
+        "files",
+        "Look-ups that must search more files cache and search small ones together, about this many at a time.",
+        least=1,
+    )
+    bundled_file_bytes: int = _limit(8 * MIB, "bytes", "Larger files are cached and searched each by itself.")
     refresh_lookup_rows: int = _limit(
         10_000_000, "rows", "Once a refresh has looked up more rows, Spark computes the rest of it.", in_memory=True
     )
@@ -212,7 +220,7 @@ class Options:
     statistics_kept: int = _limit(
         200, "columns", "Estimates of a column's distinct values, from the log, kept for each source.", least=1
     )
-    file_facts_kept: int = _limit(2000, "files", "Parquet files whose footers are kept for each source.", least=1)
+    file_facts_kept: int = _limit(8000, "files", "Parquet files whose footers are kept for each source.", least=1)
     costs_kept: int = _limit(24, "changes", "Kinds of change whose cost is recorded for each table.", least=1)
 
     change_plans_kept: int = _limit(

@@ -17,7 +17,6 @@ from trickle.refresh.decide import decide
 from trickle.refresh.look import look
 from trickle.refresh.steps import AdvanceFrontier, ApplyChange, Fail, NoData, Recompute, Step, describe
 from trickle.rules import CHANGE_RULES
-from trickle.tables.storage.schemes import why_spark
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
@@ -106,7 +105,7 @@ def _plans(prepared: Prepared) -> list[str]:
     """Show the columns read, the plans with their laws, and the change plans."""
     lines = []
     for source, columns in sorted(prepared.used.items()):
-        lines += [f"  reads {source}: {', '.join(columns)}", *_storage(prepared.sources[source])]
+        lines += [f"  reads {source}: {', '.join(columns)}", *_ties(prepared.sources[source], columns)]
         lines += _keys(prepared.sources[source])
     if prepared.obstacles:
         lines += ["", "Plan, and the law of each node", render(prepared.program.plan, _law, 1)]
@@ -131,10 +130,9 @@ def _plans(prepared: Prepared) -> list[str]:
     return [*lines, *([f"  switched off: {', '.join(sorted(off))}"] if off else [])]
 
 
-def _storage(source: SourceTable) -> list[str]:
-    """Show that only Spark can reach the storage of a source, and why."""
-    why = why_spark(source.path)
-    return [] if why is None else [f"    which only Spark can read: only Hadoop knows {why}"]
+def _ties(source: SourceTable, columns: Sequence[str]) -> list[str]:
+    """Show what of a source only Spark can read, and why."""
+    return [f"    which Spark must read for {why}" for why in source.left_to_spark(source.head(), columns)]
 
 
 def _keys(source: SourceTable) -> list[str]:

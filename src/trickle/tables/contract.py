@@ -143,6 +143,10 @@ class SourceTable(Protocol):
         """Return how many values a column of whole numbers may have, from its least and greatest; None if unknown."""
         ...
 
+    def left_to_spark(self, version: int, columns: Sequence[str]) -> Sequence[str]:
+        """Say for what of a version Spark must read these columns; nothing if the driver can."""
+        ...
+
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Return the rows at a version whose value of each column in ``keys`` is one of these, as an Arrow table.
 

@@ -173,6 +173,10 @@ class MemorySource:
         """Tell nothing."""
         return None
 
+    def left_to_spark(self, version: int, columns: Sequence[str]) -> Sequence[str]:  # noqa: ARG002 - of any version
+        """Say that Spark must read it without the driver."""
+        return [] if self._driver_io else ["driver_io is off"]
+
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Return the rows at a version that have some keys; None without the driver."""
         if not self._driver_io:

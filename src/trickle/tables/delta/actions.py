@@ -32,6 +32,7 @@ class FileAction:
         action: ``add``, ``remove`` or ``cdc``.
         body: The action's JSON object as the log has it.
         vector: What tells this file's deletion vector from another of the same file, empty if it has none.
+        bounds: The least and the greatest value of columns of whole numbers, as far as the statistics tell.
     """
 
     action: str
@@ -40,6 +41,7 @@ class FileAction:
     vector: str
     size: int
     records: int | None
+    bounds: Mapping[str, tuple[int, int]] = field(default_factory=dict, compare=False, hash=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -102,7 +104,7 @@ def parse_commit(version: int, text: str) -> Commit:
         try:
             kind, body = _action(line)
             if kind in files:
-                files[kind].append(_file_action(kind, body))
+                files[kind].append(file_action(kind, body))
                 changes_data = changes_data or (kind != "cdc" and bool(body.get("dataChange", True)))
             elif kind == "metaData":
                 metadata = _checked_metadata(body)
@@ -160,7 +162,12 @@ def _checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**body, "id": str(body["id"]), "configuration": dict(body.get("configuration") or {})}
 
 
-def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
+def file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
+    """Read an ``add``, ``remove`` or ``cdc`` action.
+
+    Raises:
+        LookupError, TypeError, ValueError: It is not one of the format.
+    """
     vector = body.get("deletionVector")
     stats = _statistics(body.get("stats"))
     if stats is None and body.get("stats"):
@@ -183,7 +190,17 @@ def _file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
         else "",
         size=int(body.get("size") or 0),
         records=records if isinstance(records, int) else None,
+        bounds=_bounds(stats) if stats else {},
     )
+
+
+def _bounds(stats: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return the bounds of whole numbers; texts, which writers cut, and dates are no such bounds."""
+    low, high = stats.get("minValues"), stats.get("maxValues")
+    if not isinstance(low, dict) or not isinstance(high, dict):
+        return {}
+    both = ((name, least, high.get(name)) for name, least in low.items())
+    return {name: (least, most) for name, least, most in both if type(least) is int and type(most) is int}
 
 
 def _statistics(text: object) -> Mapping[str, Any] | None:

@@ -74,6 +74,14 @@ def decode(data: bytes) -> Places:
     return np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)
 
 
+def unmasked(places: Places, mask: Places | None) -> Any:
+    """Tell of places in a file, in any order, which are not masked."""
+    if mask is None or not len(mask):
+        return np.ones(len(places), np.bool_)
+    at = np.minimum(np.searchsorted(mask, places), len(mask) - 1)
+    return mask[at] != places
+
+
 # -- base 85
 
 

@@ -1,27 +1,33 @@
 """Which files a Delta table consists of, kept up to date from its commits, and what statistics tell of them.
 
-Delta answers this with a Spark job over its state. A stream table's own log is short and mostly ours, so replaying
-it in Python is quicker; where a log is long or no longer whole, Delta is asked once and its commits followed from there.
+Delta answers this with a Spark job over its state. Replaying the log in Python is quicker: from its beginning, or from its
+newest checkpoint where it is long or no longer whole. If neither will do, Delta is asked once and its commits followed.
 """
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.delta.checkpoint_files import find_checkpoint
+from trickle.tables.delta.log import LOG_FOLDER
+from trickle.tables.storage.schemes import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.log import DeltaLogFiles
+
+
+_LOG: Final = logging.getLogger("trickle")
 
 
 class FileList:
@@ -45,21 +51,46 @@ class FileList:
         with self._log.lock:
             if self._generation != self._log.generation or version < self._version:
                 self._generation, self._version, self._files = self._log.generation, -1, {}
-            if version - self._version > self._options.log_replay:
-                return None
-            try:
-                commits = self._log.commits(self._version, version)
-            except SourceError as error:
-                if error.code != HISTORY_EXPIRED:
-                    raise
-                return None
-            for commit in commits:
-                for file in commit.removes:
-                    self._files.pop(file.key, None)
-                for file in commit.adds:
-                    self._files[file.key] = file
-            self._version = version
-            return list(self._files.values())
+            is_fresh = self._version < 0 and version > self._options.log_steps_back
+            if is_fresh and self._from_checkpoint(version) and self._replay(version):
+                return list(self._files.values())
+            if self._replay(version) or (self._from_checkpoint(version) and self._replay(version)):
+                return list(self._files.values())
+            return None
+
+    def _replay(self, version: int) -> bool:
+        """Follow the commits up to a version; false if they are too many, or not all there."""
+        if version - self._version > self._options.log_replay:
+            return False
+        try:
+            commits = self._log.commits(self._version, version)
+        except SourceError as error:
+            if error.code != HISTORY_EXPIRED:
+                raise
+            return False
+        for commit in commits:
+            for file in commit.removes:
+                self._files.pop(file.key, None)
+            for file in commit.adds:
+                self._files[file.key] = file
+        self._version = version
+        return True
+
+    def _from_checkpoint(self, version: int) -> bool:
+        """Start from the newest checkpoint up to a version; false if there is none that can be read."""
+        folder = self._log.folder
+        if folder is None or not self._log.is_plain:
+            return False
+        try:
+            found = find_checkpoint(Folder(folder.storage, folder / LOG_FOLDER), version)
+            if found is None or found.version <= self._version or version - found.version > self._options.log_replay:
+                return False
+            files = found.adds()
+        except (LookupError, OSError, TypeError, ValueError, pa.ArrowException) as error:
+            _LOG.warning("A checkpoint of %s cannot be read, so Delta is asked: %s", folder.address, error)
+            return False
+        self._version, self._files = found.version, {file.key: file for file in files}
+        return True
 
     def learn(self, version: int, files: Sequence[FileAction]) -> None:
         """Take the files at a version from Delta, if the log alone does not determine them."""
@@ -68,24 +99,21 @@ class FileList:
             self._files = {file.key: file for file in files}
 
 
-def may_hold(file: FileAction, column: str, values: pa.Array) -> bool:
-    """Determine by the statistics in the log whether a file may have one of some whole numbers in a column."""
-    low, high = _bounds(file, column)
-    if low is None or high is None or not arrow_facts(values.type).is_bounded:
-        return True
-    return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
-
-
-def _bounds(file: FileAction, column: str) -> tuple[int, int] | tuple[None, None]:
-    text = file.body.get("stats")
-    stats = json.loads(text) if isinstance(text, str) and text else {}
-    low, high = (stats.get(side, {}).get(column) for side in ("minValues", "maxValues"))
-    return (low, high) if isinstance(low, int) and isinstance(high, int) else (None, None)
+def near_values(files: Sequence[FileAction], column: str, values: pa.Array) -> list[FileAction]:
+    """Return the files that by their statistics may have one of some values in a column; those of NULL tell nothing."""
+    if not arrow_facts(values.type).is_bounded or values.null_count:
+        return list(files)
+    ordered = np.sort(values.to_numpy(zero_copy_only=False))
+    bounds = [file.bounds.get(column) for file in files]
+    ends = np.array([found or (0, 0) for found in bounds], np.int64).reshape(-1, 2)
+    some = np.searchsorted(ordered, ends[:, 0], "left") < np.searchsorted(ordered, ends[:, 1], "right")
+    return [file for file, found, holds in zip(files, bounds, some.tolist(), strict=True) if found is None or holds]
 
 
 def domain_of(files: Iterable[FileAction], column: str) -> int | None:
     """Return how many whole numbers lie between the minimum and the maximum of a column; None if it is not known."""
-    bounds = [_bounds(file, column) for file in files]
-    lows = [low for low, _ in bounds if low is not None]
-    highs = [high for _, high in bounds if high is not None]
-    return max(highs) - min(lows) + 1 if bounds and len(lows) == len(bounds) else None
+    bounds = [file.bounds.get(column) for file in files]
+    known = [found for found in bounds if found is not None]
+    if not known or len(known) != len(bounds):
+        return None
+    return max(high for _, high in known) - min(low for low, _ in known) + 1

@@ -7,9 +7,8 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from trickle.errors import SessionError, SourceError
@@ -18,16 +17,12 @@ from trickle.model.reason import HISTORY_EXPIRED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta.actions import FileAction
 
 Jvm = Any
 """A reference to a JVM object; py4j knows no types."""
-
-_BYTES: Final = "ISO-8859-1"
-"""The charset in which any bytes are a text: py4j hands texts over at once, but byte arrays and numbers one by one."""
 
 
 class DeltaHandle:
@@ -245,16 +240,6 @@ class DeltaHandle:
             "sizeInBytes": vector.sizeInBytes(),
             "cardinality": count,
         }
-
-    def masked_places(self, file: FileAction) -> NDArray[np.int64]:
-        """Return the places of the rows that a file's deletion vector masks, in order."""
-        log = self.log
-        store = self._object(self._delta.storage.dv, "DeletionVectorStore").createInstance(log.newDeltaHadoopConf())
-        places = store.read(self.add_file(file).deletionVector(), log.dataPath()).values()
-        buffer = self._jvm.java.nio.ByteBuffer.allocate(8 * len(places))
-        buffer.asLongBuffer().put(places)
-        text = self._jvm.java.nio.charset.Charset.forName(_BYTES).decode(buffer).toString()
-        return np.frombuffer(str(text).encode(_BYTES), ">i8").astype(np.int64)
 
     def file_body(self, snapshot: Jvm, path: str) -> Mapping[str, Any]:
         """Find the ``add`` action of a file in a snapshot."""

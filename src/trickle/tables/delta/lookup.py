@@ -14,7 +14,7 @@ from trickle.tables.arrow.rows import with_keys
 from trickle.tables.cache.lookups import LookupCache
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.files import may_hold
+from trickle.tables.delta.driver.search import bundled, files_near, search
 from trickle.tables.delta.roll_forward import Base
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.layout import Layout
     from trickle.tables.delta.roll_forward import ChangeOf
     from trickle.tables.delta.table import DeltaTable
 
@@ -33,16 +34,13 @@ class _Way:
     """A version in whose files the rows of the wanted one are looked for, and the columns to read there."""
 
     base: Base
+    layout: Layout
     fields: Sequence[pa.Field]
     is_rolled_forward: bool = False
 
     @property
     def place(self) -> tuple[object, ...]:
         return self.base.generation, self.base.version, *(field.name for field in self.fields)
-
-    def near(self, keys: Mapping[str, pa.Array]) -> list[FileAction]:
-        """Return the files that may hold some keys."""
-        return [f for f in self.base.files if all(may_hold(f, name, values) for name, values in keys.items())]
 
 
 class KeyLookup:
@@ -79,11 +77,8 @@ class KeyLookup:
             for way in self._ways(generation, version, names, missing) if missing is not None else ():
                 read, unread = self._read.known(way.place, missing or {})
                 if unread is not None:
-                    files = way.near(unread)
-                    if sum(file.size for file in files) > self._options.lookup_file_bytes:
-                        continue
                     try:
-                        others = self._finder.find(self._table.addresses(files), way.fields, unread)
+                        others = self._search(way, unread)
                     except NeedsSparkError:
                         continue
                     read = self._read.put(way.place, missing or {}, read, others)
@@ -94,6 +89,30 @@ class KeyLookup:
             if missing is None and rows is not None:
                 return rows if wanted is keys else with_keys(rows, keys).select(list(columns))
         return None
+
+    def _search(self, way: _Way, keys: Mapping[str, pa.Array]) -> pa.Table:
+        """Return the rows that have some keys.
+
+        Raises:
+            NeedsSparkError: Only Spark can find them, or in too many files.
+        """
+        near = files_near(way.base.files, way.layout, keys)
+        if len(near) > self._options.lookup_files:
+            raise NeedsSparkError
+        bundles = bundled(near, self._settled(way.base), self._options)
+        files = [file for bundle in bundles for file in bundle]
+        if sum(file.size for file in files) > self._options.lookup_file_bytes:
+            raise NeedsSparkError
+        masks, addresses = self._table.masks(files), self._table.addresses(files)
+        return search(self._finder, files, addresses, way.layout, way.fields, keys, masks, [*map(len, bundles)])
+
+    def _settled(self, at: Base) -> list[FileAction]:
+        """Return the files of a version that were there when files were first searched, and still are."""
+        base = self._base
+        if base is None or base.generation != at.generation:
+            return list(at.files)
+        before = {file.path for file in base.files}
+        return [file for file in at.files if file.path in before]
 
     def _requests(
         self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]
@@ -112,10 +131,11 @@ class KeyLookup:
         None at all if many rows may have the keys, or only Spark can read them.
         """
         table = self._table
-        files, fields = table.plain_files(version), table.fields(version, columns)
-        rows = self._foreseen(version, keys)
-        if not files or fields is None:
+        files, layout = table.known_files(version), table.layout(version)
+        fields = layout.wanted(columns)
+        if not files or fields is None or layout.wanted(keys) is None:
             return
+        rows = self._foreseen(version, keys)
         if rows > (self._options.lookup_rows if keys else self._options.whole_rows_asked):
             return
         size = sum(file.size for file in files) / (table.count(version) or 1)
@@ -125,7 +145,7 @@ class KeyLookup:
         if keys and (older := self._older(at, tuple(dict.fromkeys((*columns, *keys))))) is not None:
             yield older
             self._base = at  # it did not do
-        yield _Way(at, fields)
+        yield _Way(at, layout, fields)
 
     def _older(self, at: Base, columns: Sequence[str]) -> _Way | None:
         """Return a version read before whose files still serve, with the changes since; None if there is none."""
@@ -139,11 +159,12 @@ class KeyLookup:
             return None
         count = self._table.count(at.version) or 0
         extended = base.extended(at.version, columns, count, self._change_of, self._options)
-        fields = self._table.fields(at.version, columns)
+        layout = self._table.layout(at.version)
+        fields = layout.wanted(columns)
         if extended is None or fields is None:
             self._base = at
             return None
-        return _Way(extended, fields, is_rolled_forward=True)
+        return _Way(extended, layout, fields, is_rolled_forward=True)
 
     def _completed(
         self, way: _Way, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array], read: pa.Table | None

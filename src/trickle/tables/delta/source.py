@@ -27,6 +27,7 @@ from trickle.tables.delta.log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL
 from trickle.tables.delta.lookup import KeyLookup
 from trickle.tables.delta.schema import column_facts, first_difference
 from trickle.tables.delta.table import open_table
+from trickle.tables.delta.ties import left_to_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -179,9 +180,7 @@ class DeltaSource:
         if not self._driver_io or not self.log.is_plain or not is_small_change(versions, self.options):
             return None
         try:
-            return read_change(
-                self.table, self._plan(versions), versions, columns, self.handle.masked_places, self.options
-            )
+            return read_change(self.table, self._plan(versions), versions, columns, self.options)
         except NeedsSparkError:
             return None
 
@@ -263,6 +262,10 @@ class DeltaSource:
     def domain(self, version: int, column: str) -> int | None:
         """Return how many values a column of whole numbers may have, by the statistics in the log."""
         return self.table.domain(version, column) if self._driver_io else None
+
+    def left_to_spark(self, version: int, columns: Sequence[str]) -> Sequence[str]:
+        """Say for what of a version Spark must read these columns; nothing if the driver can."""
+        return left_to_spark(self.table, version, columns)
 
     def find(self, version: int, columns: Sequence[str], keys: Mapping[str, pa.Array]) -> pa.Table | None:
         """Return the rows at a version that have some keys, read in the driver; None if Spark must find them."""

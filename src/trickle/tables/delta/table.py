@@ -15,20 +15,21 @@ from pyspark.sql.types import StructType
 
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.arrow.types import arrow_fields
-from trickle.tables.delta.driver.fit import is_readable
+from trickle.tables.delta.driver.fit import is_mapped, is_readable, is_widened
+from trickle.tables.delta.driver.masking import read_masks
 from trickle.tables.delta.files import FileList, domain_of
 from trickle.tables.delta.jvm import DeltaHandle
+from trickle.tables.delta.layout import Layout, layout_of
 from trickle.tables.delta.log import DeltaLogFiles
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.delta.actions import FileAction
+    from trickle.tables.delta.deletion_vectors import Places
 
     Key = tuple[int, str, Options]
 
@@ -76,6 +77,13 @@ class DeltaTable:
         self._newest = -1
         self._files: Cache[tuple[int, int], list[FileAction] | None] = Cache("file lists", options.snapshots_kept)
         self._domains: Cache[tuple[int, int, str], int | None] = Cache("statistics", options.statistics_kept)
+        self._layouts: Cache[tuple[int, int], Layout] = Cache("layouts", options.snapshots_kept)
+        self._masks: Cache[tuple[str, str], Places] = Cache(
+            "deletion vectors",
+            options.file_facts_kept,
+            max_bytes=options.lookup_cache_bytes,
+            bytes_of=lambda places: int(places.nbytes),
+        )
 
     # -- files
 
@@ -102,16 +110,35 @@ class DeltaTable:
         Deletion vectors, mapped and partition columns are told by the log.
         """
         metadata = self.log.metadata(version)
-        if not self.log.is_plain or metadata.get("partitionColumns"):
+        if metadata.get("partitionColumns") or is_mapped(metadata) or is_widened(self.log.protocol(version)):
             return []
-        if not is_readable(self.log.protocol(version), metadata):
-            return []
-        files = self.files(version)
+        files = self.known_files(version)
         # Spark looks at each file it is told; of many, Delta knows more without looking.
-        if not files or len(files) > self.options.lookup_files:
-            return []
-        is_plain = len(self.addresses(files)) == len(files) and not any(file.vector for file in files)
+        is_plain = len(files) <= self.options.scanned_files and not any(file.vector for file in files)
         return files if is_plain else []
+
+    def known_files(self, version: int) -> list[FileAction]:
+        """List the files at a version that with the log tell its rows; none if only Delta knows them or can read them."""
+        if not self.log.is_plain or not is_readable(self.log.protocol(version)):
+            return []
+        files = self.files(version) or []
+        return files if len(self.addresses(files)) == len(files) else []
+
+    def masks(self, files: Sequence[FileAction]) -> dict[tuple[str, str], Places]:
+        """Return the places of the rows that deletion vectors mask, by the keys of the files that have one.
+
+        Raises:
+            NeedsSparkError: Only Delta can read one.
+        """
+        masked = [file for file in files if file.vector]
+        if not masked or self.folder is None:
+            return {}
+        known = {file.key: places for file in masked if (places := self._masks.known(file.key)) is not None}
+        found = read_masks(masked, known, self.folder, self.log.address_of)
+        for key, places in found.items():
+            if key not in known:
+                self._masks.put(key, places)
+        return found
 
     def addresses(self, files: Iterable[FileAction]) -> list[str]:
         """Return the addresses of files, of those that are on the table's storage."""
@@ -131,11 +158,9 @@ class DeltaTable:
         schema = StructType.fromJson(json.loads(self.log.metadata(version)["schemaString"]))
         return self.handle.spark.read.schema(schema).parquet(*map(self.folder.storage.uri, addresses))
 
-    def fields(self, version: int, columns: Sequence[str]) -> list[pa.Field] | None:
-        """Return columns as Arrow has them, None if only Spark can hold one."""
-        known = arrow_fields(self.log.metadata(version))
-        fields = [field for name in columns if (field := known.get(name)) is not None]
-        return fields if len(fields) == len(columns) else None
+    def layout(self, version: int) -> Layout:
+        """Return how files hold the columns at a version."""
+        return self._layouts.get((self.log.generation, version), lambda: layout_of(self.log.metadata(version)))
 
     def count(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not say."""
@@ -145,4 +170,5 @@ class DeltaTable:
     def domain(self, version: int, column: str) -> int | None:
         """Return how many whole numbers lie between a column's minimum and maximum; None if the log does not say."""
         key = self.log.generation, version, column
-        return self._domains.get(key, lambda: domain_of(self.files(version) or (), column))
+        name = self.layout(version).names.get(column, column)
+        return self._domains.get(key, lambda: domain_of(self.files(version) or (), name))

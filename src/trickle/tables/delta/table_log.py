@@ -7,25 +7,20 @@ a checkpoint. Commits that only a catalog or another storage knows need Spark, a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trickle.errors import SourceError
 from trickle.model.options import Options
 from trickle.tables.delta.actions import APPLICATION, MalformedCommitError, parse_commit
+from trickle.tables.delta.checkpoint_files import Kind, find_checkpoint
 from trickle.tables.delta.log import LOG_FOLDER, DeltaLogFiles, commit_file
 from trickle.tables.logs import CommitFacts
-from trickle.tables.storage.schemes import folder_at
+from trickle.tables.storage.schemes import Folder, folder_at
 
 if TYPE_CHECKING:
     from trickle.tables.delta.actions import Commit
-    from trickle.tables.storage.schemes import Folder
-
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.(?:.+\.)?(parquet|json)")
-
-Kind = Literal["metaData", "protocol"]
 
 
 class DeltaTableLog:
@@ -143,23 +138,18 @@ def _from_checksum(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any
         body = json.loads(text)
     except (OSError, ValueError):
         return None
-    return _body(body.get("metadata" if kind == "metaData" else kind)) if isinstance(body, dict) else None
+    told = body.get("metadata" if kind == "metaData" else kind) if isinstance(body, dict) else None
+    return told if isinstance(told, dict) else None
 
 
 def _from_log(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
     """Read the commits back to the newest checkpoint up to a version, or to the first commit, then the checkpoint."""
-    found = [m for name in folder.storage.names(folder / LOG_FOLDER) if (m := _CHECKPOINT.fullmatch(name))]
-    upto = max((int(m[1]) for m in found if int(m[1]) <= version), default=-1)
-    for later in range(version, upto, -1):
+    checkpoint = find_checkpoint(Folder(folder.storage, folder / LOG_FOLDER), version)
+    for later in range(version, -1 if checkpoint is None else checkpoint.version, -1):
         told = _from_commit(folder, kind, later)
         if told is not None:
             return told
-    for match in found:
-        if int(match[1]) == upto:
-            told = _from_checkpoint_file(folder / f"{LOG_FOLDER}/{match[0]}", folder, kind, match[2])
-            if told is not None:
-                return told
-    return None
+    return None if checkpoint is None else checkpoint.action(kind)
 
 
 def _from_commit(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
@@ -171,25 +161,3 @@ def _from_commit(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] 
     except (OSError, ValueError, MalformedCommitError):
         return None
     return commit.metadata if kind == "metaData" else commit.protocol
-
-
-def _from_checkpoint_file(address: str, folder: Folder, kind: Kind, ending: str) -> Mapping[str, Any] | None:
-    """Read one file of a checkpoint; both actions stand in it itself, not in the files that it may refer to."""
-    if ending == "json":
-        bodies = (json.loads(line).get(kind) for line in folder.storage.get(address).decode().split("\n") if line)
-        return next((_body(body) for body in bodies if body), None)
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(folder.storage.readable(address)) as file:
-        if kind not in file.schema_arrow.names:
-            return None
-        rows = file.read(columns=[kind]).column(kind).drop_null().to_pylist()
-    return _body(rows[0]) if rows else None
-
-
-def _body(body: Any) -> Mapping[str, Any] | None:
-    """Return an action with its maps as maps: Parquet gives them as pairs."""
-    if not isinstance(body, dict):
-        return None
-    maps = {name: dict(value) for name, value in body.items() if name == "configuration" and value is not None}
-    return {**body, **maps}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from hashlib import blake2b
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +22,7 @@ from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import check_calendar, plain_type, read_file
+from trickle.tables.delta.driver.read import FILE_FIELD_ID, check_calendar, column_id, plain_type, read_file
 from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
@@ -59,11 +61,19 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Of a file: the types of its columns, the bytes they may take when decoded, and its rows."""
+    """Of a file: the types and ids of its columns, the bytes they may take when decoded, and its rows."""
 
     types: Mapping[str, Any]
+    ids: Mapping[str, bytes]
     sizes: Mapping[str, int]
     rows: int
+
+    def has(self, field: pa.Field) -> bool:
+        """Return whether the file has a column of this type, or one whose whole numbers are just narrower."""
+        kind, wanted = self.types.get(field.name), column_id(field)
+        if kind is None or (wanted is not None and self.ids.get(field.name) != wanted):
+            return False
+        return kind == field.type or _is_narrower(kind, field.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +106,20 @@ class Finder:
         self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
 
     def find(
-        self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array], *, addressed: bool = False
+        self,
+        files: Sequence[str],
+        fields: Sequence[pa.Field],
+        keys: Mapping[str, pa.Array],
+        *,
+        addressed: bool = False,
+        bundles: Sequence[int] = (),
     ) -> pa.Table:
         """Return the rows of files whose value of each key column is one of the given, with exactly these columns.
 
         NULL is not found by a key, unless rows are ``addressed``: then two more columns tell the number of the file and of
         the row in it, and NULL is a value like any other.
+
+        ``bundles`` says how many files, one after the other, are cached and searched as one; without it each is by itself.
 
         Raises:
             NeedsSparkError: Only Spark can read a file, a file is gone, or too many rows have the keys.
@@ -113,51 +131,91 @@ class Finder:
         wanted = {name: _Wanted(_in_order(v), null=addressed and v.null_count > 0) for name, v in keys.items()}
         if any(one.is_empty for one in wanted.values()):
             return schema.empty_table()
-        found, left = [], []
-        read = None
+        counts = [known.rows for known in facts]
+        found, left, read = [], [], []
         try:
-            for number, (file, known) in enumerate(facts.items()):
-                sizes = {name: known.sizes[name] for name in (*names, *wanted)} if wanted else {}
-                missing = self._columns.reserve(file, sizes) if self._columns is not None and wanted else None
-                if self._columns is None or missing is None:
-                    left.append(number)
-                    continue
-                new: Sequence[pl.Series] = ()
-                try:
-                    if missing:
-                        place = self._storage.scannable([file])
-                        frame = pl.read_parquet(
-                            place.files, columns=missing, glob=False, hive_partitioning=False, **place.options
-                        )
-                        new = frame.rechunk().get_columns()
-                finally:
-                    held = self._columns.keep(file, sizes, missing, new)
-                if held is None:  # another thread needed the room meanwhile
-                    left.append(number)
+            for numbers in _bundled(len(files), bundles):
+                rows = self._cached(numbers, files, facts, names, wanted, addressed=addressed) if wanted else None
+                if rows is None:
+                    left.extend(numbers)
                 else:
-                    found.append(self._matching(file, held, names, wanted, number if addressed else None))
-            if left:
-                places = self._storage.scannable([files[number] for number in left])
-                scan = pl.scan_parquet(
-                    places.files,
-                    glob=False,
-                    extra_columns="ignore",
-                    hive_partitioning=False,
-                    row_index_name=_ROW if addressed else None,
-                    **places.options,
-                )
-                scan = scan.filter(*(one.test(name) for name, one in wanted.items()))
-                scan = scan.select([*names, _ROW] if addressed else names)
-                read = scan.head(self._options.lookup_rows + 1).collect()
+                    found.append(_by_file(rows, numbers, counts) if addressed else rows)
+            room = self._options.lookup_rows + 1
+            for numbers in _alike(left, facts, (*names, *wanted)):
+                some = [files[number] for number in numbers]
+                rows = self._scanned(some, facts[numbers[0]], names, wanted, room, addressed=addressed)
+                read.append(_by_file(rows, numbers, counts) if addressed else rows)
+                room -= rows.height
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
-        if sum(rows.height for rows in (*found, read) if rows is not None) > self._options.lookup_rows:
+        if sum(rows.height for rows in (*found, *read)) > self._options.lookup_rows:
             raise NeedsSparkError
-        if read is not None and addressed:
-            read = _by_file(read, left, [facts[files[number]].rows for number in left])
         return _joined(schema, found, read)
 
-    def locate(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> Located:
+    def _cached(
+        self,
+        numbers: Sequence[int],
+        files: Sequence[str],
+        facts: Sequence[_Facts],
+        names: Sequence[str],
+        wanted: Mapping[str, _Wanted],
+        *,
+        addressed: bool,
+    ) -> pl.DataFrame | None:
+        """Return the rows of some files, end to end, from their cached columns; None if these are not worth caching yet."""
+        needed = (*names, *wanted)
+        if self._columns is None or len(_alike(numbers, facts, needed)) > 1:
+            return None
+        some = [files[number] for number in numbers]
+        sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in needed}
+        address = some[0] if len(some) == 1 else _address(some)
+        missing = self._columns.reserve(address, sizes)
+        if missing is None:
+            return None
+        new: Sequence[pl.Series] = ()
+        try:
+            if missing:
+                place = self._storage.scannable(some)
+                frame = pl.read_parquet(
+                    place.files, columns=missing, glob=False, hive_partitioning=False, **place.options
+                )
+                new = frame.rechunk().get_columns()
+        finally:
+            held = self._columns.keep(address, sizes, missing, new)
+        if held is None:  # another thread needed the room meanwhile
+            return None
+        return self._matching(address, held, names, wanted, addressed=addressed)
+
+    def _scanned(
+        self,
+        files: Sequence[str],
+        facts: _Facts,
+        names: Sequence[str],
+        wanted: Mapping[str, _Wanted],
+        most: int,
+        *,
+        addressed: bool,
+    ) -> pl.DataFrame:
+        """Return the rows of some files, end to end, from the files; their columns have the same types."""
+        places = self._storage.scannable(files)
+        scan = pl.scan_parquet(
+            places.files,
+            glob=False,
+            extra_columns="ignore",
+            hive_partitioning=False,
+            row_index_name=_ROW if addressed else None,
+            **places.options,
+        )
+        scan = scan.filter(*(one.test(name, _as_held(one.values, facts.types[name])) for name, one in wanted.items()))
+        return scan.select([*names, _ROW] if addressed else names).head(most).collect()
+
+    def locate(
+        self,
+        files: Sequence[str],
+        fields: Sequence[pa.Field],
+        keys: Mapping[str, pa.Array],
+        bundles: Sequence[int] = (),
+    ) -> Located:
         """Return the rows with their addresses; NULL is found if it is one of the values of a key.
 
         Columns that files hold in another form than the table, such as old timestamps, are read as ``read_file`` does.
@@ -166,12 +224,12 @@ class Finder:
             NeedsSparkError: As ``find`` does.
         """
         facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
-        plain = [field for field in fields if all(known.types.get(field.name) == field.type for known in facts)]
-        if {_FILE, _ROW} & {field.name for field in fields} or not keys.keys() <= {field.name for field in plain}:
-            raise NeedsSparkError
-        rows = self.find(files, plain, keys, addressed=True)
-        in_file, places = rows.column(_FILE).to_numpy(), rows.column(_ROW).to_numpy()
+        plain = [field for field in fields if all(known.has(field) for known in facts)]
         others = [field for field in fields if field not in plain]
+        if {_FILE, _ROW} & {field.name for field in fields} or keys.keys() & {field.name for field in others}:
+            raise NeedsSparkError
+        rows = self.find(files, plain, keys, addressed=True, bundles=bundles)
+        in_file, places = rows.column(_FILE).to_numpy(), rows.column(_ROW).to_numpy()
         if others:
             for field, column in zip(others, self._others(files, others, in_file, places), strict=True):
                 rows = rows.append_column(field.name, column)
@@ -187,9 +245,7 @@ class Finder:
         table = pa.concat_tables(parts).take(pa.array(np.argsort(order)))
         return list(table.columns)
 
-    def _checked(
-        self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]
-    ) -> dict[str, _Facts]:
+    def _checked(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> list[_Facts]:
         """Return what is known of files.
 
         Raises:
@@ -197,9 +253,9 @@ class Finder:
         """
         if any(_is_pattern(field.name) for field in fields):
             raise NeedsSparkError
-        facts = {file: self._facts.get(file, partial(_facts, self._storage, file)) for file in files}
-        for known in facts.values():
-            if any(known.types.get(field.name) != field.type for field in fields):
+        facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
+        for known in facts:
+            if not all(known.has(field) for field in fields):
                 raise NeedsSparkError
             if not keys.keys() <= known.sizes.keys():
                 raise NeedsSparkError
@@ -211,11 +267,12 @@ class Finder:
         held: Mapping[str, Encoded],
         names: Sequence[str],
         wanted: Mapping[str, _Wanted],
-        number: int | None,
+        *,
+        addressed: bool,
     ) -> pl.DataFrame:
         """Return the rows of cached columns that have the keys: those of one column by its index, if it has one.
 
-        With the number of the file, also the rows' addresses.
+        If they are ``addressed``, with the rows' numbers.
         """
         keys = {name: held[name].keys(one.values) for name, one in wanted.items()}
         places = None
@@ -225,22 +282,55 @@ class Finder:
             if places is not None:
                 del keys[name]
                 break
-        rows = pl.DataFrame([held[name].numbers for name in dict.fromkeys((*names, *keys))])
+        # Rows of no column would not be counted.
+        rows = pl.DataFrame([held[name].numbers for name in dict.fromkeys((*names, *(keys if names else wanted)))])
         if places is not None:
             rows = rows[places]
-        if number is not None:
+        if addressed:
             rows = rows.with_row_index(_ROW) if places is None else rows.with_columns(pl.Series(_ROW, places))
         if keys:
             rows = rows.filter(*(wanted[name].test(name, values) for name, values in keys.items()))
         shown = [held[name].shown(rows.get_column(name)) for name in names]
-        if number is not None:
-            shown += [pl.repeat(number, rows.height, dtype=pl.Int64, eager=True).alias(_FILE)]
-            shown += [rows.get_column(_ROW).cast(pl.Int64)]
+        if addressed:
+            shown += [rows.get_column(_ROW)]
         return pl.DataFrame(shown)
 
 
-def _by_file(rows: pl.DataFrame, files: Sequence[int], counts: Sequence[int]) -> pl.DataFrame:
+def _bundled(count: int, bundles: Sequence[int]) -> list[list[int]]:
+    """Number files, those of a bundle together."""
+    ends = list(accumulate(bundles or [1] * count))
+    return [list(range(start, end)) for start, end in pairwise([0, *ends])]
+
+
+def _alike(numbers: Sequence[int], facts: Sequence[_Facts], names: Sequence[str]) -> list[list[int]]:
+    """Put files together whose columns have the same types."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for number in numbers:
+        groups.setdefault(tuple(facts[number].types.get(name) for name in names), []).append(number)
+    return list(groups.values())
+
+
+def _address(files: Sequence[str]) -> str:
+    """Name files that are cached as one."""
+    return blake2b("\n".join(files).encode(), digest_size=16).hexdigest()
+
+
+def _as_held(values: pl.Series, kind: pa.DataType) -> pl.Series:
+    """Return values in order as a column of narrower whole numbers may have them."""
+    if not pa.types.is_integer(kind) or not values.dtype.is_integer():
+        return values
+    held = pl.Series(pl.from_arrow(pa.array([], kind))).dtype
+    return values if held == values.dtype else values.cast(held, strict=False).drop_nulls()
+
+
+def _is_narrower(kind: pa.DataType, than: pa.DataType) -> bool:
+    both = pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(than)
+    return bool(both and kind.bit_width < than.bit_width)
+
+
+def _by_file(rows: pl.DataFrame, files: Sequence[int], all_counts: Sequence[int]) -> pl.DataFrame:
     """Return rows that are numbered over files end to end with the numbers of their files, and of the rows in these."""
+    counts = [all_counts[number] for number in files]
     ends = np.cumsum(counts)
     row = rows.get_column(_ROW).to_numpy().astype(np.int64)
     at = np.searchsorted(ends, row, side="right")
@@ -259,16 +349,14 @@ def _loose(fields: Sequence[pa.Field]) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type) for field in fields])
 
 
-def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: pl.DataFrame | None) -> pa.Table:
+def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: Sequence[pl.DataFrame]) -> pa.Table:
     """Return the rows found in cached columns, as those hold them, and the rows read from files, as the schema says."""
     tables = [schema.empty_table()]
     if found:
         rows = pl.concat(found, how="vertical_relaxed").to_arrow(compat_level=pl.CompatLevel.oldest())
         held = zip(rows.columns, schema.types, strict=True)
         tables.append(pa.table([decoded(values.combine_chunks(), type_) for values, type_ in held], schema=schema))
-    if read is not None:
-        tables.append(read.to_arrow().cast(schema))
-    return pa.concat_tables(tables)
+    return pa.concat_tables([*tables, *(rows.to_arrow().cast(schema) for rows in read)])
 
 
 def _in_order(values: pa.Array) -> pl.Series:
@@ -282,7 +370,8 @@ def _facts(storage: Storage, file: str) -> _Facts:
         with pq.ParquetFile(storage.readable(file)) as parquet:
             check_calendar(parquet)
             types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
-            return _Facts(types, _sizes(parquet.metadata), parquet.metadata.num_rows)
+            ids = {f.name: id_ for f in parquet.schema_arrow if (id_ := (f.metadata or {}).get(FILE_FIELD_ID))}
+            return _Facts(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
 

@@ -12,14 +12,16 @@ class NeedsSparkError(Exception):
     """The driver cannot do this, so Spark must. Users never see it."""
 
 
-_READER_FEATURES: Final = frozenset(
-    {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
-)
+_WIDENING: Final = frozenset({"typeWidening", "typeWidening-preview"})
+
+_READER_FEATURES: Final = _WIDENING | {
+    *("columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck")
+}
 """Features that bear only on tables that use them, which is seen elsewhere: in the metadata or at a file."""
 
 _WRITER_FEATURES: Final = frozenset(
     {
-        *_READER_FEATURES,
+        *(_READER_FEATURES - _WIDENING),
         *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
         *("inCommitTimestamp", "allowColumnDefaults"),
     }
@@ -32,8 +34,8 @@ _REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableInCommitTimestamps"
 
 
 _DELTA_READER_FEATURES: Final = _READER_FEATURES | {
-    *("typeWidening", "typeWidening-preview", "variantType", "variantType-preview", "variantShredding"),
-    *("variantShredding-preview", "catalogManaged", "geospatial", "geospatial-dev", "adaptiveMetadata-preview"),
+    *("variantType", "variantType-preview", "variantShredding", "variantShredding-preview", "catalogManaged"),
+    *("geospatial", "geospatial-dev", "adaptiveMetadata-preview"),
 }
 """What Delta 4.4 can read; tables with those that the driver does not know go to Spark."""
 
@@ -50,22 +52,29 @@ def unknown_reading(protocol: Mapping[str, Any]) -> str | None:
     return f"the feature {', '.join(unknown)}" if unknown else None
 
 
-def is_readable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Return whether files hold the table's columns under their own names, and nothing unknown bears on them."""
-    return not is_mapped(metadata) and _knows_reading(protocol)
+def is_readable(protocol: Mapping[str, Any]) -> bool:
+    """Return whether nothing unknown bears on what files hold."""
+    return not unread_features(protocol)
+
+
+def unread_features(protocol: Mapping[str, Any]) -> list[str]:
+    """Return the features that only Spark can read."""
+    return sorted(set(protocol.get("readerFeatures") or ()) - _READER_FEATURES)
+
+
+def is_widened(protocol: Mapping[str, Any]) -> bool:
+    """Return whether files may hold narrower numbers than the table says."""
+    return not _WIDENING.isdisjoint(protocol.get("readerFeatures") or ())
 
 
 def is_mapped(metadata: Mapping[str, Any]) -> bool:
     """Return whether files hold columns under other names than the table."""
-    return _mapping(metadata) != "none"
+    return mapping_mode(metadata) != "none"
 
 
-def _mapping(metadata: Mapping[str, Any]) -> str:
+def mapping_mode(metadata: Mapping[str, Any]) -> str:
+    """Return what tells columns in files: ``none`` (their names), ``name`` (names of their own) or ``id``."""
     return _settings(metadata).get("delta.columnMapping.mode", "none")
-
-
-def _knows_reading(protocol: Mapping[str, Any]) -> bool:
-    return set(protocol.get("readerFeatures") or ()) <= _READER_FEATURES
 
 
 def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
@@ -80,8 +89,8 @@ def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> 
         return False
     settings = _settings(metadata)
     return (
-        _mapping(metadata) in ("none", "name")
-        and _knows_reading(protocol)
+        mapping_mode(metadata) in ("none", "name")
+        and is_readable(protocol)
         and set(protocol.get("writerFeatures") or ()) <= _WRITER_FEATURES
         and not any(key.startswith(_REFUSED_SETTINGS) for key in settings)
         and not any(settings.get(key, "false").lower() == "true" for key in _REFUSED_SWITCHES)

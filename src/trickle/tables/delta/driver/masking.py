@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.delta.deletion_vectors import inline_vector, read_vectors, vector_file, vector_path
 from trickle.tables.delta.driver.write import removal
-from trickle.tables.delta.files import may_hold
+from trickle.tables.delta.files import near_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,17 +107,11 @@ def search_keys(
 
 
 def files_with(files: Sequence[FileAction], keys: Mapping[str, pa.Array]) -> list[FileAction]:
-    """Return the files that may hold rows with the values of keys; statistics tell nothing of NULL."""
-    bounded = {name: values for name, values in keys.items() if not values.null_count}
-    return [file for file in files if all(may_hold(file, name, values) for name, values in bounded.items())]
-
-
-def unmasked(places: Places, mask: Places | None) -> Any:
-    """Tell of places in a file, in any order, which are not masked."""
-    if mask is None or not len(mask):
-        return np.ones(len(places), np.bool_)
-    at = np.minimum(np.searchsorted(mask, places), len(mask) - 1)
-    return mask[at] != places
+    """Return the files that may hold rows with the values of keys."""
+    near = list(files)
+    for name, values in keys.items():
+        near = near_values(near, name, values)
+    return near
 
 
 def with_more(mask: Places | None, places: Places) -> Places:

@@ -18,19 +18,22 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
+from trickle.tables.delta.layout import COLUMN_ID, constant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     from trickle.tables.contract import VersionRange
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.changes import ReadingPlan
+    from trickle.tables.delta.deletion_vectors import Places
     from trickle.tables.delta.table import DeltaTable
 
-    Vector = Callable[[FileAction], np.ndarray[Any, np.dtype[np.int64]]]
-
 _OLD_CALENDAR: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+FILE_FIELD_ID: Final = b"PARQUET:field_id"
+"""In the metadata of a field that was read from a file: the id that the file has for the column."""
+
 _CHANGE_TYPE: Final = "_change_type"
 _CAME: Final = pa.array(["insert", "update_postimage"])
 
@@ -46,35 +49,35 @@ def read_change(
     plan: ReadingPlan,
     versions: VersionRange,
     columns: Sequence[str],
-    vector: Vector,
     options: Options = DEFAULT,
 ) -> pa.Table:
     """Return the rows of a reading plan: the columns in order, and their weights, netted unless the change is append-only.
 
-    ``vector`` gives the places of the rows that a file's deletion vector masks.
-
     Raises:
         NeedsSparkError: Only Spark can read it.
     """
-    metadata = table.log.metadata(versions.upto)
-    fields = table.fields(versions.upto, columns)
-    if not is_readable(table.log.protocol(versions.upto), metadata) or fields is None or table.folder is None:
+    layout = table.layout(versions.upto)
+    fields = layout.wanted(columns)
+    if not is_readable(table.log.protocol(versions.upto)) or fields is None or table.folder is None:
         raise NeedsSparkError
-    if any("." in name for name in columns):  # a dot would name a field of a struct
+    stored = layout.in_files(fields)
+    if any("." in field.name for field in stored):  # a dot would name a field of a struct
         raise NeedsSparkError
+    required = {layout.names[name] for name in layout.defaulted}
     loose = [pa.field(field.name, field.type) for field in fields]
-    partitions = set(metadata.get("partitionColumns") or ())
     schema = pa.schema([*loose, pa.field(WEIGHT, pa.int64(), nullable=False)])
     files = (*plan.added, *plan.removed, *(after for _, after in plan.remasked), *plan.feed)
     table.folder.storage.fetch(table.addresses(files))
     parts = []
     total = 0
-    for file, sign, places in _signed_files(plan, vector):
+    masks = table.masks([*plan.added, *plan.removed, *(file for pair in plan.remasked for file in pair)])
+    for file, sign, places in _signed_files(plan, masks):
         address = table.log.address_of(file.path)
         if address is None:
             raise NeedsSparkError
         place = table.folder.storage.readable(address)
-        rows = read_file(place, loose, partition=_partition(file, partitions), feed=sign is None, options=options)
+        constants = layout.constants(file)
+        rows = read_file(place, stored, partition=constants, required=required, feed=sign is None, options=options)
         total += rows.num_rows
         if total > (options.driver_change_rows if versions.rows is None else options.driver_change_rows_read):
             raise NeedsSparkError
@@ -89,13 +92,15 @@ def read_change(
     return change if plan.is_append else net_rows(change, schema, options)
 
 
-def _signed_files(plan: ReadingPlan, vector: Vector) -> Iterator[tuple[FileAction, int | None, Any]]:
+def _signed_files(
+    plan: ReadingPlan, masks: Mapping[tuple[str, str], Places]
+) -> Iterator[tuple[FileAction, int | None, Any]]:
     """Return the files to read, each with the sign of its rows (None: it tells them itself) and which of them count."""
     for files, sign in ((plan.added, 1), (plan.removed, -1)):
         for file in files:
-            yield file, sign, _others(vector(file)) if file.vector else None
+            yield file, sign, _others(masks[file.key]) if file.vector else None
     for before, after in plan.remasked:
-        was, now = (vector(file) if file.vector else np.zeros(0, np.int64) for file in (before, after))
+        was, now = (masks.get(file.key, np.zeros(0, np.int64)) for file in (before, after))
         for places, sign in ((np.setdiff1d(now, was), -1), (np.setdiff1d(was, now), 1)):
             if len(places):
                 yield after, sign, lambda _, places=places: places
@@ -112,10 +117,11 @@ def read_file(
     fields: Sequence[pa.Field],
     *,
     partition: Mapping[str, str | None] | None = None,
+    required: Collection[str] = (),
     feed: bool = False,
     options: Options = DEFAULT,
 ) -> pa.Table:
-    """Return the rows of a Parquet file with exactly these columns; one that the file lacks is NULL.
+    """Return the rows of a Parquet file with exactly these columns; one that the file lacks is NULL, if not ``required``.
 
     Few rows are read by one thread: to wake others takes longer than they save.
 
@@ -135,10 +141,11 @@ def read_file(
             columns = []
             for field in fields:
                 if field.name in partition:
-                    columns.append(_constant(partition[field.name], field.type, count))
+                    columns.append(pa.repeat(constant(partition[field.name], field.type), count))
                 elif field.name in there:
+                    check_column(field, file.schema_arrow.field(field.name))
                     columns.append(_as(rows[field.name], field, file))
-                elif field.name.lower() in lower:
+                elif field.name.lower() in lower or field.name in required or column_id(field) is not None:
                     raise NeedsSparkError
                 else:
                     columns.append(pa.nulls(count, field.type))
@@ -160,6 +167,22 @@ def check_calendar(file: pq.ParquetFile) -> None:
     marks = file.metadata.metadata or {}
     if _OLD_CALENDAR & marks.keys() or marks.get(b"org.apache.spark.version", b"4").startswith((b"1.", b"2.")):
         raise NeedsSparkError
+
+
+def check_column(field: pa.Field, stored: pa.Field) -> None:
+    """Refuse a column of a file that is another one under the same name.
+
+    Raises:
+        NeedsSparkError: Its id, where columns go by id, is not the field's.
+    """
+    wanted = column_id(field)
+    if wanted is not None and (stored.metadata or {}).get(FILE_FIELD_ID) != wanted:
+        raise NeedsSparkError
+
+
+def column_id(field: pa.Field) -> bytes | None:
+    """Return the id by which files name a column, None where they name it by its name."""
+    return None if field.metadata is None else field.metadata.get(COLUMN_ID)
 
 
 def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
@@ -196,24 +219,6 @@ def plain_type(kind: Any) -> Any:
 def _physical(file: pq.ParquetFile, name: str) -> str:
     columns = [file.schema.column(at) for at in range(len(file.schema))]
     return next(str(column.physical_type) for column in columns if column.path == name)
-
-
-def _partition(file: FileAction, names: set[str]) -> dict[str, str | None]:
-    if not names:
-        return {}
-    values = file.body.get("partitionValues")
-    if values is None:
-        raise NeedsSparkError  # some writers leave them out of a remove
-    return {name: values.get(name) for name in names}
-
-
-def _constant(text: str | None, kind: Any, count: int) -> Any:
-    """Return a partition column: the log has its value as text. Instants are written in the writer's zone: not ours."""
-    if text is None or text == "":
-        return pa.nulls(count, kind)
-    if not arrow_facts(kind).is_partitioned:
-        raise NeedsSparkError
-    return pa.repeat(pa.scalar(text).cast(kind), count)
 
 
 def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) -> pa.Table:

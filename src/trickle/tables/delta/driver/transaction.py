@@ -15,6 +15,7 @@ from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
 from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
+from trickle.tables.delta.deletion_vectors import unmasked
 from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed, is_writable
 from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.masking import (
@@ -24,7 +25,6 @@ from trickle.tables.delta.driver.masking import (
     read_masks,
     search_keys,
     small_files,
-    unmasked,
     with_more,
     with_vectors,
 )

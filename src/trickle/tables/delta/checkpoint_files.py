@@ -1,0 +1,109 @@
+"""Checkpoints of a log, read without Spark: what a table was at a version, however many commits made it so.
+
+Forms  ``v.checkpoint.parquet``, one file; ``v.checkpoint.part.parts.parquet``, several that count only together;
+       ``v.checkpoint.uuid.json`` or ``.parquet``, which may refer to files of ``_sidecars`` for the actions on files
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow.parquet as pq
+
+from trickle.tables.delta.actions import FileAction, file_action
+
+if TYPE_CHECKING:
+    from trickle.tables.storage.schemes import Folder
+
+Kind = Literal["metaData", "protocol"]
+
+_NAME: Final = re.compile(
+    r"(?P<version>\d{20})\.checkpoint\.(?:(?P<part>\d{10})\.(?P<parts>\d{10})\.|.+\.)?(?:parquet|json)"
+)
+_PARSED: Final = frozenset({"stats_parsed", "partitionValues_parsed"})
+"""Parts of an action that repeat others in another form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that is whole by its names.
+
+    Attributes:
+        log: The folder of the log.
+        names: Its files.
+    """
+
+    log: Folder
+    version: int
+    names: tuple[str, ...]
+
+    def action(self, kind: Kind) -> Mapping[str, Any] | None:
+        """Return the ``metaData`` or ``protocol`` action, None if it does not tell.
+
+        Raises:
+            OSError, ValueError: It cannot be read.
+        """
+        return next((body for name in self.names for body in self._bodies(name, kind)), None)
+
+    def adds(self) -> list[FileAction]:
+        """Return the files of the table.
+
+        Raises:
+            LookupError, OSError, TypeError, ValueError: It cannot be read, or is not of the format.
+        """
+        sidecars = [f"_sidecars/{body['path']}" for name in self.names for body in self._bodies(name, "sidecar")]
+        bodies = (body for name in (*self.names, *sidecars) for body in self._bodies(name, "add"))
+        return [file_action("add", body) for body in bodies]
+
+    def _bodies(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Return the actions of a kind in one file."""
+        if name.endswith(".json"):
+            for line in self.log.storage.get(self.log / name).decode().split("\n"):
+                body = json.loads(line).get(kind) if line.strip() else None
+                if body is not None:
+                    yield body
+            return
+        with pq.ParquetFile(self.log.storage.readable(self.log / name)) as file:
+            schema = file.schema_arrow
+            if kind not in schema.names:
+                return
+            parts = [part.name for part in schema.field(kind).type]
+            wanted = [f"{kind}.{part}" for part in parts if part not in _PARSED]
+            if "stats_parsed" in parts and "stats" not in parts:
+                wanted.append(f"{kind}.stats_parsed.numRecords")
+            rows = file.read(wanted).column(kind).drop_null().to_pylist()
+        yield from map(_body, rows)
+
+
+def find_checkpoint(log: Folder, upto: int) -> Checkpoint | None:
+    """Return the newest whole checkpoint up to a version."""
+    found: dict[tuple[int, int], dict[str, str]] = {}
+    for name in log.storage.names(log.address):
+        match = _NAME.fullmatch(name)
+        if match is not None and int(match["version"]) <= upto:
+            parts = int(match["parts"] or 1)
+            found.setdefault((int(match["version"]), parts), {})[match["part"] or name] = name
+    for (version, parts), names in sorted(found.items(), reverse=True):
+        if parts == 1:  # files of one version that are each whole say the same
+            return Checkpoint(log, version, (min(names.values()),))
+        if len(names) == parts:
+            return Checkpoint(log, version, tuple(sorted(names.values())))
+    return None
+
+
+def _body(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an action as its JSON is: without what is not said, its maps, which Parquet gives as pairs, as objects."""
+    body = {name: value for name, value in row.items() if value is not None}
+    for name in ("configuration", "partitionValues", "tags"):
+        if name in body:
+            body[name] = dict(body[name])
+    told = body.pop("stats_parsed", None)
+    if told and told.get("numRecords") is not None:
+        body["stats"] = json.dumps({"numRecords": told["numRecords"]})
+    if "deletionVector" in body:
+        body["deletionVector"] = {name: value for name, value in body["deletionVector"].items() if value is not None}
+    return body

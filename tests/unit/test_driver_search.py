@@ -1,0 +1,153 @@
+"""Rows found by key in files of which the log says more: masked rows, partition columns, names, ids, narrower numbers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trickle.model.options import Options
+from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.delta.actions import file_action
+from trickle.tables.delta.driver.find import Finder
+from trickle.tables.delta.driver.fit import NeedsSparkError
+from trickle.tables.delta.driver.search import bundled, files_near, search
+from trickle.tables.delta.layout import layout_of
+
+NAMES = {"id": "col-1", "day": "col-2", "text": "col-3"}
+
+
+def metadata(*, mapped: str = "none", partitioned: bool = False, id_type: str = "long") -> dict:
+    kinds = {"id": id_type, "day": "date", "text": "string"}
+    fields = [
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {}
+            if mapped == "none"
+            else {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": NAMES[name]},
+        }
+        for number, (name, kind) in enumerate(kinds.items(), 1)
+    ]
+    return {
+        "id": "t",
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": ["day"] if partitioned else [],
+        "configuration": {} if mapped == "none" else {"delta.columnMapping.mode": mapped},
+    }
+
+
+rows = st.tuples(st.one_of(st.none(), st.integers(0, 6)), st.sampled_from(["a", "b", None]))
+parts = st.tuples(
+    st.lists(rows, min_size=1, max_size=6),
+    st.sets(st.integers(0, 5)),
+    st.sampled_from(["2026-01-01", "2026-01-02", None]),
+    st.booleans(),
+)
+
+
+@settings(max_examples=150)
+@given(
+    files=st.lists(parts, min_size=1, max_size=5),
+    mapped=st.sampled_from(["none", "name", "id"]),
+    partitioned=st.booleans(),
+    keys=st.sampled_from([(), ("id",), ("day",), ("id", "day"), ("text",)]),
+    wanted=st.sampled_from([("id", "text"), ("day", "id"), ("day",), ("id", "day", "text")]),
+    options=st.sampled_from(
+        [{}, {"column_cache_asks": 1}, {"column_cache_asks": 1, "bundle_files": 2, "index_looks": 1}]
+    ),
+)
+def test_the_rows_with_the_keys_are_found(files, mapped, partitioned, keys, wanted, options):
+    options = Options(**options)
+    names = dict(NAMES) if mapped != "none" else {name: name for name in NAMES}
+    layout = layout_of(metadata(mapped=mapped, partitioned=partitioned))
+    dates = {text: None if text is None else date.fromisoformat(text) for *_, text, _ in files}
+    expected: Counter = Counter()
+    values = {"id": pa.array([1, 3, 5, 2**40], pa.int64()), "day": pa.array([date(2026, 1, 2)], pa.date32())}
+    values["text"] = pa.array(["b"])
+    sets = {name: set(array.to_pylist()) for name, array in values.items()}
+    with TemporaryDirectory() as folder:
+        actions, addresses, masks = [], {}, {}
+        for number, (some, masked, day, is_narrow) in enumerate(files):
+            columns = {
+                "id": pa.array([id_ for id_, _ in some], pa.int32() if is_narrow else pa.int64()),
+                "text": pa.array([text for _, text in some], pa.string()),
+            }
+            if not partitioned:
+                columns["day"] = pa.array([dates[day]] * len(some), pa.date32())
+            fields = [
+                pa.field(names[name], array.type, metadata={"PARQUET:field_id": str([*NAMES].index(name) + 1)})
+                for name, array in columns.items()
+            ]
+            path = f"{number}.parquet"
+            pq.write_table(pa.Table.from_arrays([*columns.values()], schema=pa.schema(fields)), Path(folder) / path)
+            body = {"path": path, "size": 1, "partitionValues": {names["day"]: day} if partitioned else {}}
+            masked = {place for place in masked if place < len(some)}
+            if masked:
+                vector = {"storageType": "i", "pathOrInlineDv": str(number), "cardinality": len(masked)}
+                body["deletionVector"] = vector
+            action = file_action("add", body)
+            if masked:
+                masks[action.key] = np.array(sorted(masked))
+            actions.append(action)
+            addresses[path] = str(Path(folder) / path)
+            for place, (id_, text) in enumerate(some):
+                row = {"id": id_, "day": dates[day], "text": text}
+                if place not in masked and all(row[name] is not None and row[name] in sets[name] for name in keys):
+                    expected[tuple(row[name] for name in wanted)] += 1
+        finder = Finder(ColumnCache(options), options)
+        chosen = {name: values[name] for name in keys}
+        for _ in range(3):
+            near = files_near(actions, layout, chosen)
+            bundles = bundled(near, actions, options)
+            searched = [file for bundle in bundles for file in bundle]
+            found = search(
+                finder,
+                searched,
+                [addresses[file.path] for file in searched],
+                layout,
+                layout.wanted(wanted),
+                chosen,
+                {file.key: masks[file.key] for file in searched if file.key in masks},
+                [*map(len, bundles)],
+            )
+            assert found.column_names == list(wanted)
+            assert found.schema.field(0).type == layout.fields[wanted[0]].type
+            got = Counter(tuple(row[name] for name in wanted) for row in found.to_pylist())
+            assert got == expected
+
+
+def test_a_column_that_goes_by_another_id_is_left_to_spark(tmp_path):
+    field = pa.field("col-1", pa.int64(), metadata={"PARQUET:field_id": "9"})
+    pq.write_table(pa.Table.from_arrays([pa.array([1])], schema=pa.schema([field])), tmp_path / "f.parquet")
+    layout = layout_of(metadata(mapped="id"))
+    file = file_action("add", {"path": "f.parquet", "size": 1})
+
+    with pytest.raises(NeedsSparkError):
+        search(
+            Finder(), [file], [str(tmp_path / "f.parquet")], layout, layout.wanted(["id"]), {"id": pa.array([1])}, {}
+        )
+
+
+def test_bundles_stay_as_files_come_and_go():
+    settled = [file_action("add", {"path": f"part-{number:05d}", "size": 1}) for number in range(400)]
+    options = Options(bundle_files=16)
+    before = {tuple(file.path for file in bundle) for bundle in bundled(settled, settled, options)}
+
+    new = [file_action("add", {"path": f"new-{number}", "size": 1}) for number in range(3)]
+    left = settled[:200] + settled[201:]
+    after = {tuple(file.path for file in bundle) for bundle in bundled([*left, *new], left, options)}
+
+    assert 10 < len(before) < 60
+    assert len(before - after) == 1
+    assert {("new-0",), ("new-1",), ("new-2",)} <= after
