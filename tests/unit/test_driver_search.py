@@ -20,7 +20,7 @@ from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.actions import file_action
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.search import bundled, files_near, search
+from trickle.tables.delta.driver.search import Search, bundled, files_near
 from trickle.tables.delta.layout import layout_of
 
 NAMES = {"id": "col-1", "day": "col-2", "text": "col-3"}
@@ -45,6 +45,11 @@ def metadata(*, mapped: str = "none", partitioned: bool = False, id_type: str = 
         "partitionColumns": ["day"] if partitioned else [],
         "configuration": {} if mapped == "none" else {"delta.columnMapping.mode": mapped},
     }
+
+
+def _find(finder: Finder, asked: Search, addresses: list[str]) -> pa.Table:
+    fields, keys = asked.fields_in_files, asked.keys_in_files
+    return finder.find(addresses, fields, keys, addressed=asked.is_addressed, bundles=asked.bundles)
 
 
 rows = st.tuples(st.one_of(st.none(), st.integers(0, 6)), st.sampled_from(["a", "b", None]))
@@ -111,16 +116,9 @@ def test_the_rows_with_the_keys_are_found(files, mapped, partitioned, keys, want
             near = files_near(actions, layout, chosen)
             bundles = bundled(near, actions, options)
             searched = [file for bundle in bundles for file in bundle]
-            found = search(
-                finder,
-                searched,
-                [addresses[file.path] for file in searched],
-                layout,
-                layout.wanted(wanted),
-                chosen,
-                {file.key: masks[file.key] for file in searched if file.key in masks},
-                [*map(len, bundles)],
-            )
+            some = {file.key: masks[file.key] for file in searched if file.key in masks}
+            asked = Search(searched, [*map(len, bundles)], layout, layout.wanted(wanted), chosen, some)
+            found = asked.completed(_find(finder, asked, [addresses[file.path] for file in searched]))
             assert found.column_names == list(wanted)
             assert found.schema.field(0).type == layout.fields[wanted[0]].type
             got = Counter(tuple(row[name] for name in wanted) for row in found.to_pylist())
@@ -133,10 +131,9 @@ def test_a_column_that_goes_by_another_id_is_left_to_spark(tmp_path):
     layout = layout_of(metadata(mapped="id"))
     file = file_action("add", {"path": "f.parquet", "size": 1})
 
+    asked = Search([file], [1], layout, layout.wanted(["id"]), {"id": pa.array([1])}, {})
     with pytest.raises(NeedsSparkError):
-        search(
-            Finder(), [file], [str(tmp_path / "f.parquet")], layout, layout.wanted(["id"]), {"id": pa.array([1])}, {}
-        )
+        _find(Finder(), asked, [str(tmp_path / "f.parquet")])
 
 
 def test_bundles_stay_as_files_come_and_go():

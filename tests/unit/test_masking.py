@@ -15,6 +15,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.actions import FileAction
 from trickle.tables.delta.compaction import wasteful_files
+from trickle.tables.delta.deletion_vectors import unmasked
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.masking import (
@@ -22,7 +23,6 @@ from trickle.tables.delta.driver.masking import (
     is_masked,
     search_keys,
     small_files,
-    unmasked,
     with_more,
     with_vectors,
 )

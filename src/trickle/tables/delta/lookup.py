@@ -14,7 +14,7 @@ from trickle.tables.arrow.rows import with_keys
 from trickle.tables.cache.lookups import LookupCache
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.search import bundled, files_near, search
+from trickle.tables.delta.driver.search import Search, bundled, files_near
 from trickle.tables.delta.roll_forward import Base
 
 if TYPE_CHECKING:
@@ -78,7 +78,15 @@ class KeyLookup:
                 read, unread = self._read.known(way.place, missing or {})
                 if unread is not None:
                     try:
-                        others = self._search(way, unread)
+                        asked = self._search(way, unread)
+                        others = self._finder.find(
+                            self._table.addresses(asked.files),
+                            asked.fields_in_files,
+                            asked.keys_in_files,
+                            addressed=asked.is_addressed,
+                            bundles=asked.bundles,
+                        )
+                        others = asked.completed(others)
                     except NeedsSparkError:
                         continue
                     read = self._read.put(way.place, missing or {}, read, others)
@@ -90,11 +98,11 @@ class KeyLookup:
                 return rows if wanted is keys else with_keys(rows, keys).select(list(columns))
         return None
 
-    def _search(self, way: _Way, keys: Mapping[str, pa.Array]) -> pa.Table:
-        """Return the rows that have some keys.
+    def _search(self, way: _Way, keys: Mapping[str, pa.Array]) -> Search:
+        """Return what to ask of files for the rows that have some keys.
 
         Raises:
-            NeedsSparkError: Only Spark can find them, or in too many files.
+            NeedsSparkError: Only Spark can tell, or these are too many.
         """
         near = files_near(way.base.files, way.layout, keys)
         if len(near) > self._options.lookup_files:
@@ -103,8 +111,7 @@ class KeyLookup:
         files = [file for bundle in bundles for file in bundle]
         if sum(file.size for file in files) > self._options.lookup_file_bytes:
             raise NeedsSparkError
-        masks, addresses = self._table.masks(files), self._table.addresses(files)
-        return search(self._finder, files, addresses, way.layout, way.fields, keys, masks, [*map(len, bundles)])
+        return Search(files, [*map(len, bundles)], way.layout, way.fields, keys, self._table.masks(files))
 
     def _settled(self, at: Base) -> list[FileAction]:
         """Return the files of a version that were there when files were first searched, and still are."""

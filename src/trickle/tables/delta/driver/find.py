@@ -40,7 +40,7 @@ _PLACE: Final = 2
 """Bytes of a place in a list of texts."""
 
 
-_FILE, _ROW = "__trickle_file", "__trickle_row"
+IN_FILE, IN_ROW = "__trickle_file", "__trickle_row"
 """Columns for the number of a file, and of a row in it."""
 
 
@@ -74,6 +74,15 @@ class _Facts:
         if kind is None or (wanted is not None and self.ids.get(field.name) != wanted):
             return False
         return kind == field.type or _is_narrower(kind, field.type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Room in the column cache: for which files, how much for each column, and which columns are to be decoded."""
+
+    address: str
+    sizes: Mapping[str, int]
+    missing: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,95 +135,72 @@ class Finder:
         """
         names = [field.name for field in fields]
         facts = self._checked(files, fields, keys)
-        more = [pa.field(name, pa.int64()) for name in (_FILE, _ROW)] if addressed else []
+        more = [pa.field(name, pa.int64()) for name in (IN_FILE, IN_ROW)] if addressed else []
         schema = pa.schema([*(pa.field(field.name, field.type) for field in fields), *more])
         wanted = {name: _Wanted(_in_order(v), null=addressed and v.null_count > 0) for name, v in keys.items()}
         if any(one.is_empty for one in wanted.values()):
             return schema.empty_table()
         counts = [known.rows for known in facts]
+        needed = (*names, *wanted)
         found, left, read = [], [], []
         try:
             for numbers in _bundled(len(files), bundles):
-                rows = self._cached(numbers, files, facts, names, wanted, addressed=addressed) if wanted else None
-                if rows is None:
+                room = self._room(numbers, files, facts, needed) if wanted else None
+                if room is None or self._columns is None:
                     left.extend(numbers)
-                else:
-                    found.append(_by_file(rows, numbers, counts) if addressed else rows)
-            room = self._options.lookup_rows + 1
-            for numbers in _alike(left, facts, (*names, *wanted)):
-                some = [files[number] for number in numbers]
-                rows = self._scanned(some, facts[numbers[0]], names, wanted, room, addressed=addressed)
+                    continue
+                new: Sequence[pl.Series] = ()
+                try:
+                    if room.missing:
+                        place = self._storage.scannable([files[number] for number in numbers])
+                        frame = pl.read_parquet(
+                            place.files, columns=room.missing, glob=False, hive_partitioning=False, **place.options
+                        )
+                        new = frame.rechunk().get_columns()
+                finally:
+                    held = self._columns.keep(room.address, room.sizes, room.missing, new)
+                if held is None:  # another thread needed the room meanwhile
+                    left.extend(numbers)
+                    continue
+                rows = self._matching(room.address, held, names, wanted, addressed=addressed)
+                found.append(_by_file(rows, numbers, counts) if addressed else rows)
+            for numbers in _alike(left, facts, needed):
+                places = self._storage.scannable([files[number] for number in numbers])
+                scan = pl.scan_parquet(
+                    places.files,
+                    glob=False,
+                    extra_columns="ignore",
+                    hive_partitioning=False,
+                    row_index_name=IN_ROW if addressed else None,
+                    **places.options,
+                )
+                types = facts[numbers[0]].types
+                scan = scan.filter(*(one.test(name, _as_held(one.values, types[name])) for name, one in wanted.items()))
+                scan = scan.select([*names, IN_ROW] if addressed else names)
+                rows = scan.head(self._options.lookup_rows + 1).collect()
                 read.append(_by_file(rows, numbers, counts) if addressed else rows)
-                room -= rows.height
         except (pl.exceptions.PolarsError, FileNotFoundError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in (*found, *read)) > self._options.lookup_rows:
             raise NeedsSparkError
         return _joined(schema, found, read)
 
-    def _cached(
-        self,
-        numbers: Sequence[int],
-        files: Sequence[str],
-        facts: Sequence[_Facts],
-        names: Sequence[str],
-        wanted: Mapping[str, _Wanted],
-        *,
-        addressed: bool,
-    ) -> pl.DataFrame | None:
-        """Return the rows of some files, end to end, from their cached columns; None if these are not worth caching yet."""
-        needed = (*names, *wanted)
-        if self._columns is None or len(_alike(numbers, facts, needed)) > 1:
+    def _room(
+        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
+    ) -> _Room | None:
+        """Ask for room for the columns of some files, end to end; None if they are not worth caching yet."""
+        if self._columns is None or len(_alike(numbers, facts, names)) > 1:
             return None
-        some = [files[number] for number in numbers]
-        sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in needed}
-        address = some[0] if len(some) == 1 else _address(some)
+        sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in names}
+        address = files[numbers[0]] if len(numbers) == 1 else _address([files[number] for number in numbers])
         missing = self._columns.reserve(address, sizes)
-        if missing is None:
-            return None
-        new: Sequence[pl.Series] = ()
-        try:
-            if missing:
-                place = self._storage.scannable(some)
-                frame = pl.read_parquet(
-                    place.files, columns=missing, glob=False, hive_partitioning=False, **place.options
-                )
-                new = frame.rechunk().get_columns()
-        finally:
-            held = self._columns.keep(address, sizes, missing, new)
-        if held is None:  # another thread needed the room meanwhile
-            return None
-        return self._matching(address, held, names, wanted, addressed=addressed)
-
-    def _scanned(
-        self,
-        files: Sequence[str],
-        facts: _Facts,
-        names: Sequence[str],
-        wanted: Mapping[str, _Wanted],
-        most: int,
-        *,
-        addressed: bool,
-    ) -> pl.DataFrame:
-        """Return the rows of some files, end to end, from the files; their columns have the same types."""
-        places = self._storage.scannable(files)
-        scan = pl.scan_parquet(
-            places.files,
-            glob=False,
-            extra_columns="ignore",
-            hive_partitioning=False,
-            row_index_name=_ROW if addressed else None,
-            **places.options,
-        )
-        scan = scan.filter(*(one.test(name, _as_held(one.values, facts.types[name])) for name, one in wanted.items()))
-        return scan.select([*names, _ROW] if addressed else names).head(most).collect()
+        return None if missing is None else _Room(address, sizes, missing)
 
     def locate(
         self,
         files: Sequence[str],
         fields: Sequence[pa.Field],
         keys: Mapping[str, pa.Array],
-        bundles: Sequence[int] = (),
     ) -> Located:
         """Return the rows with their addresses; NULL is found if it is one of the values of a key.
 
@@ -226,10 +212,10 @@ class Finder:
         facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
         plain = [field for field in fields if all(known.has(field) for known in facts)]
         others = [field for field in fields if field not in plain]
-        if {_FILE, _ROW} & {field.name for field in fields} or keys.keys() & {field.name for field in others}:
+        if {IN_FILE, IN_ROW} & {field.name for field in fields} or keys.keys() & {field.name for field in others}:
             raise NeedsSparkError
-        rows = self.find(files, plain, keys, addressed=True, bundles=bundles)
-        in_file, places = rows.column(_FILE).to_numpy(), rows.column(_ROW).to_numpy()
+        rows = self.find(files, plain, keys, addressed=True)
+        in_file, places = rows.column(IN_FILE).to_numpy(), rows.column(IN_ROW).to_numpy()
         if others:
             for field, column in zip(others, self._others(files, others, in_file, places), strict=True):
                 rows = rows.append_column(field.name, column)
@@ -287,12 +273,12 @@ class Finder:
         if places is not None:
             rows = rows[places]
         if addressed:
-            rows = rows.with_row_index(_ROW) if places is None else rows.with_columns(pl.Series(_ROW, places))
+            rows = rows.with_row_index(IN_ROW) if places is None else rows.with_columns(pl.Series(IN_ROW, places))
         if keys:
             rows = rows.filter(*(wanted[name].test(name, values) for name, values in keys.items()))
         shown = [held[name].shown(rows.get_column(name)) for name in names]
         if addressed:
-            shown += [rows.get_column(_ROW)]
+            shown += [rows.get_column(IN_ROW)]
         return pl.DataFrame(shown)
 
 
@@ -332,11 +318,11 @@ def _by_file(rows: pl.DataFrame, files: Sequence[int], all_counts: Sequence[int]
     """Return rows that are numbered over files end to end with the numbers of their files, and of the rows in these."""
     counts = [all_counts[number] for number in files]
     ends = np.cumsum(counts)
-    row = rows.get_column(_ROW).to_numpy().astype(np.int64)
+    row = rows.get_column(IN_ROW).to_numpy().astype(np.int64)
     at = np.searchsorted(ends, row, side="right")
     in_file, place = np.array(files, np.int64)[at], row - (ends - counts)[at]
-    return rows.with_columns(pl.Series(_FILE, in_file), pl.Series(_ROW, place)).select(
-        [*(name for name in rows.columns if name != _ROW), _FILE, _ROW]
+    return rows.with_columns(pl.Series(IN_FILE, in_file), pl.Series(IN_ROW, place)).select(
+        [*(name for name in rows.columns if name != IN_ROW), IN_FILE, IN_ROW]
     )
 
 

@@ -6,6 +6,7 @@ Law    rows(files, keys) = the rows of each file that have the keys in its colum
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta.deletion_vectors import unmasked
+from trickle.tables.delta.driver.find import IN_FILE, IN_ROW
 from trickle.tables.delta.files import near_values
 from trickle.tables.delta.layout import constants
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.deletion_vectors import Places
-    from trickle.tables.delta.driver.find import Finder
     from trickle.tables.delta.layout import Layout
 
 
@@ -68,60 +69,79 @@ def bundled(
     return [bundle for bundle in bundles if any(file.path in wanted for file in bundle)]
 
 
-def search(
-    finder: Finder,
-    files: Sequence[FileAction],
-    addresses: Sequence[str],
-    layout: Layout,
-    fields: Sequence[pa.Field],
-    keys: Mapping[str, pa.Array],
-    masks: Mapping[tuple[str, str], Places],
-    bundles: Sequence[int] = (),
-) -> pa.Table:
-    """Return the rows of files, which are near the keys, that have one of each column's, with exactly these columns.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is asked of files for the rows of a version that have some keys, and what becomes of what they have.
 
-    ``bundles`` says how many files, one after the other, are cached and searched as one.
-
-    Raises:
-        NeedsSparkError: As ``Finder.find`` does.
+    Attributes:
+        files: The files to search.
+        bundles: How many of them, one after the other, are cached and searched as one.
+        layout: How they hold the columns.
+        fields: The columns wanted.
+        keys: The values wanted of some columns.
+        masks: The rows of files that do not count.
     """
-    names = [field.name for field in fields]
-    stored = layout.in_files(field for field in fields if field.name not in layout.partitions)
-    searched = {layout.names[name]: values for name, values in keys.items() if name not in layout.partitions}
-    if not masks and not layout.partitions:
-        return finder.find(addresses, stored, searched, bundles=bundles).rename_columns(names)
-    searched = {name: pc.drop_null(values) for name, values in searched.items()}
-    found = finder.locate(addresses, stored, searched, bundles)
-    rows, in_file = found.rows, found.files
-    counts = _unmasked(files, masks, in_file, found.places)
-    for name in keys.keys() & layout.partitions:  # a bundle has files of other values too
-        values = _constants(files, layout, name, keys[name].type)
-        counts &= pc.is_in(values, value_set=pc.drop_null(keys[name])).to_numpy(zero_copy_only=False)[in_file]
-    if not counts.all():
-        rows, in_file = rows.filter(pa.array(counts)), in_file[counts]
-    numbers, places = np.unique(in_file, return_inverse=True)
-    columns = []
-    for field in fields:
-        if field.name in layout.partitions:
-            values = _constants([files[number] for number in numbers], layout, field.name, field.type)
-            columns.append(pa.chunked_array([values.take(pa.array(places))]))
-        else:
-            columns.append(rows.column(layout.names[field.name]))
-    return pa.Table.from_arrays(columns, schema=pa.schema([pa.field(field.name, field.type) for field in fields]))
+
+    files: Sequence[FileAction]
+    bundles: Sequence[int]
+    layout: Layout
+    fields: Sequence[pa.Field]
+    keys: Mapping[str, pa.Array]
+    masks: Mapping[tuple[str, str], Places]
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the addresses of rows are needed: for what the log says of them."""
+        return bool(self.masks or self.layout.partitions)
+
+    @property
+    def fields_in_files(self) -> list[pa.Field]:
+        """The columns to read, as files have them."""
+        return self.layout.in_files(field for field in self.fields if field.name not in self.layout.partitions)
+
+    @property
+    def keys_in_files(self) -> dict[str, pa.Array]:
+        """The keys to search for, by the names that files have for the columns."""
+        names, partitions = self.layout.names, self.layout.partitions
+        return {names[name]: pc.drop_null(values) for name, values in self.keys.items() if name not in partitions}
+
+    def completed(self, found: pa.Table) -> pa.Table:
+        """Return the rows that count, with exactly the columns wanted, of those that the files have.
+
+        Raises:
+            NeedsSparkError: Only Spark can read a partition column.
+        """
+        schema = pa.schema([pa.field(field.name, field.type) for field in self.fields])
+        if not self.is_addressed:
+            return found.rename_columns(schema.names)
+        in_file, places = (found.column(name).to_numpy() for name in (IN_FILE, IN_ROW))
+        counts = self._counts(in_file, places)
+        rows = found if counts.all() else found.filter(pa.array(counts))
+        numbers, places = np.unique(in_file[counts], return_inverse=True)
+        columns = []
+        for field in self.fields:
+            if field.name in self.layout.partitions:
+                files = [self.files[number] for number in numbers]
+                values = _constants(files, self.layout, field.name, field.type)
+                columns.append(pa.chunked_array([values.take(pa.array(places))]))
+            else:
+                columns.append(rows.column(self.layout.names[field.name]))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _counts(self, in_file: Places, places: Places) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Tell of rows by their addresses which are not masked, and in a partition that has the keys."""
+        counts = np.ones(len(places), np.bool_)
+        for number in np.unique(in_file) if self.masks else ():
+            mask = self.masks.get(self.files[number].key)
+            if mask is not None:
+                at = in_file == number
+                counts[at] = unmasked(places[at], mask)
+        for name in self.keys.keys() & self.layout.partitions:  # a bundle has files of other values too
+            wanted = pc.drop_null(self.keys[name])
+            held = pc.is_in(_constants(self.files, self.layout, name, wanted.type), value_set=wanted)
+            counts &= held.to_numpy(zero_copy_only=False)[in_file]
+        return counts
 
 
 def _constants(files: Sequence[FileAction], layout: Layout, name: str, kind: pa.DataType) -> pa.Array:
     return constants([layout.constants(file)[layout.names[name]] for file in files], kind)
-
-
-def _unmasked(
-    files: Sequence[FileAction], masks: Mapping[tuple[str, str], Places], in_file: Places, places: Places
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Tell of rows by their addresses which are not masked."""
-    count = np.ones(len(places), np.bool_)
-    for number in np.unique(in_file):
-        mask = masks.get(files[number].key)
-        if mask is not None:
-            at = in_file == number
-            count[at] = unmasked(places[at], mask)
-    return count
