@@ -11,6 +11,7 @@ import typer
 
 from bench.ablation import run_ablation
 from bench.big_result import run_big_result
+from bench.cold import run_cold
 from bench.cost import run_cost
 from bench.freshness import run_freshness
 from bench.graph import run_graph
@@ -25,7 +26,7 @@ from bench.tpch import Choice, Pattern, TwinMode, run_tpch
 from trickle.model.options import OPTIMISATIONS
 from trickle.testing import tpch
 
-PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result", "tables", "storage")
+PARTS = ("tpch", "cost", "micro", "growth", "graph", "freshness", "big result", "tables", "cold", "storage")
 #: One query of each kind: sums, joins with top-k, many joins, outer join, views over views, semi joins.
 TYPICAL = "q01,q03,q05,q06,q10,q13,q15,q18"
 
@@ -101,6 +102,8 @@ def run(
             run_big_result(opened, 10_000_000 if big else 2_000_000, 50 if big else max(5, repeats))
         if "tables" in asked:
             run_kinds(opened, 600_000, max(5, repeats))
+        if "cold" in asked:
+            run_cold(opened, repeats)
         if "freshness" in asked:
             run_freshness(opened, minutes)
         if s3 is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
 from bench.graph import CHAIN, DIAMOND, IDLE_TICK, LAYERS, PIPELINE, PIPELINE_MANY
+from bench.kinds import KINDS, QUERIES, case_name
 from bench.results import DIFFERENTIAL, FULL
 from bench.summary import (
     auto_ratio,
@@ -150,6 +151,27 @@ def _memory(results: Results) -> str | None:
     return " + ".join(f"{name} {most:.1f} GiB" for name, most in peaks[0].items()) if peaks else None
 
 
+def _kinds(results: Results) -> str | None:
+    shown = []
+    for run in _runs(results, "tables"):
+        plain = [run.case(case_name(KINDS[0], query)) for query in QUERIES]
+        for kind in KINDS[1:]:
+            cases = [run.case(case_name(kind, query)) for query in QUERIES]
+            both = [
+                ratio(median_seconds(case, DIFFERENTIAL), median_seconds(other, DIFFERENTIAL))
+                for case, other in zip(cases, plain, strict=True)
+                if case and other
+            ]
+            shown.append(f"{kind.name} {times(geometric_mean(both))}")
+    return "; ".join(shown) or None
+
+
+def _cold(results: Results) -> str | None:
+    cases = (case for run in _runs(results, "cold") for case in run.cases)
+    both = ((case, median_seconds(case, DIFFERENTIAL), median_seconds(case, FULL)) for case in cases)
+    return "; ".join(f"{case.name} {times(ratio(own, full))}" for case, own, full in both) or None
+
+
 def _big_result(rate: float) -> Measured:
     def measured(results: Results) -> str | None:
         wanted = {"rows": 10_000_000, "rate": rate}
@@ -181,6 +203,8 @@ GOALS: Final = (
     Goal("10 M rows, 0.01 % all over, 50 refreshes with housekeeping", "≥ 8 ×", "30 ×", _big_result(0.0001)),
     Goal("10 M rows, 0.1 %", "≥ 4 ×", "12 ×", _big_result(0.001)),
     Goal("10 M rows, 1 %", "≥ 1.5 ×", "3 ×", _big_result(0.01)),
+    Goal("other kinds of tables / a plain one, mean of five queries", "≤ 1.5 ×", "1.1 ×", _kinds),
+    Goal("in a new process, differential / full", "≤ 0.5 ×", "0.2 ×", _cold),
     Goal("commit to result, on commit, p50", "≤ 0.25 s", "0.1 s", _freshness(0.5)),
     Goal("commit to result, on commit, p95", "≤ 0.75 s", "0.3 s", _freshness(0.95)),
     Goal("memory of the driver at scale 10", "≤ 8 GiB", "", _memory),
