@@ -46,9 +46,9 @@ def test_no_row_is_lost_if_half_of_the_keys_are_known(tables: SparkSession, monk
         counts.append([sum(map(len, keys.values())), 0])
         return find(self, version, columns, keys)
 
-    def counted(self, paths, fields, keys, *more):
+    def counted(self, paths, fields, keys, **more):
         counts[-1][1] += sum(map(len, keys.values()))
-        return search(self, paths, fields, keys, *more)
+        return search(self, paths, fields, keys, **more)
 
     monkeypatch.setattr(DeltaSource, "find", noted)
     monkeypatch.setattr(Finder, "find", counted)
