@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trickle import Trickle
+from trickle.engine.compiler import Compiler
 
 THEN = {
     "spark.sql.ansi.enabled": "false",
@@ -135,3 +136,20 @@ def test_a_definition_keeps_its_settings_when_it_is_applied_elsewhere(spark, fac
     assert trickle.refresh("values").mode == "differential"
     use(spark, THEN)
     assert differences(spark, "values") == [[], []]
+
+
+def test_a_table_is_not_compiled_again_because_the_session_wrote_to_a_source(spark, facts, monkeypatch):
+    use(spark, THEN)
+    trickle = Trickle(spark)
+    trickle.create("sums", QUERIES["sums"], mode="differential")
+    use(spark, NOW)
+    facts(ROWS)
+    trickle.refresh("sums")
+    prepared = []
+    prepare = Compiler.prepare
+    monkeypatch.setattr(Compiler, "prepare", lambda self, *given: (prepared.append(given), prepare(self, *given))[1])
+
+    facts(ROWS)
+    assert trickle.refresh("sums").mode == "differential"
+
+    assert prepared == []

@@ -26,6 +26,9 @@ _ONE_TASK = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
+_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+"""Not the user's: Delta sets it in the session with each commit."""
+
 _LIST_OF = 10
 _EXPR = "org.apache.spark.sql.catalyst.expressions."
 _PLANS = "org.apache.spark.sql.catalyst.plans."
@@ -72,11 +75,11 @@ class Jvm:
                 sessions.clearActiveSession()
 
     def settings_mark(self) -> int:
-        """Return a number that is another one if any setting of the session was changed."""
+        """Return a number that is another one if any setting of the session was changed, but for what Delta notes there."""
         if self._conf is None:
             session: Any = self.spark._jsparkSession
             self._conf = session.sessionState().conf()
-        return int(self._conf.getAllConfs().hashCode())
+        return int(self._conf.getAllConfs().removed(_LAST_COMMIT).hashCode())
 
     def forget_settings(self) -> None:
         """Make no more use of sessions that were copied when the settings were others."""
