@@ -14,16 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from threading import Lock, RLock
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
-from weakref import WeakValueDictionary
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
+from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import Mark, Scannable, Sink, UncertainPutError
 from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
 
@@ -87,7 +87,7 @@ class ObjectStorage:
         self._is_checked = not settings.is_custom
         self._kept: dict[str, _Kept] = {}
         self._kept_lock = Lock()
-        self._locks: WeakValueDictionary[str, _Lock] = WeakValueDictionary()
+        self._locks = ThreadLocks()
 
     def __repr__(self) -> str:
         return f"ObjectStorage({self.root!r})"
@@ -406,11 +406,7 @@ class ObjectStorage:
     @contextmanager
     def lock(self, address: str) -> Iterator[None]:
         """Let one thread of this process at a time in; of two processes ``put_if_absent`` decides."""
-        with self._kept_lock:
-            lock = self._locks.get(address)
-            if lock is None:
-                lock = self._locks[address] = _Lock()
-        with lock.lock:
+        with self._locks.held(address):
             yield
 
 
@@ -445,10 +441,3 @@ class _Credential:
     def is_good(self) -> bool:
         ends = self.values["expires_at"]
         return ends is None or ends - _MARGIN > datetime.now(UTC)
-
-
-class _Lock:
-    """A lock that can be referred to weakly."""
-
-    def __init__(self) -> None:
-        self.lock = RLock()
