@@ -189,6 +189,20 @@ def test_readers_and_writers_of_parquet_take_its_files(folder: Folder) -> None:
         assert pl.read_parquet(place.files, glob=False, **place.options)["k"].to_list() == [1, 2, 3]
 
 
+def test_a_checkpoint_of_a_table_made_anew_is_read_anew(folder: Folder) -> None:
+    storage, checkpoint = folder.storage, folder / f"_delta_log/{10:020d}.checkpoint.parquet"
+    storage.make_folder(folder / "_delta_log", parents=True)
+    for rows in (pa.table({"k": [1, 2, 3]}), pa.table({"k": [4]})):
+        with storage.writable(checkpoint + ".new") as sink:
+            pq.write_table(rows, sink.file)
+        sink.wait()
+        storage.put(checkpoint, storage.get(checkpoint + ".new"))
+        storage.delete(checkpoint + ".new")
+        storage.fetch([checkpoint])
+
+        assert pq.read_table(storage.readable(checkpoint)).equals(rows)
+
+
 def test_a_lock_lets_one_in_at_a_time(folder: Folder) -> None:
     inside, most = [], []
 

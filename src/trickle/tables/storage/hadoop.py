@@ -31,7 +31,7 @@ from trickle.errors import StorageError
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import Mark, Scannable, Sink, TooLargeError, UncertainPutError
-from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
+from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
 from trickle.tables.storage.settings import hadoop_conf
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ class HadoopStorage:
                 if self.size(address) <= BLOCK:
                     self._copy_of(address)
 
-        self._at_once(fetch, [a for a in addresses if _is_fixed(a) and self._copies.known(a) is None])
+        self._at_once(fetch, [a for a in addresses if is_fixed(a) and self._copies.known(a) is None])
 
     def _copy_of(self, address: str) -> str:
         """Return the path of a local copy."""
@@ -411,7 +411,7 @@ class HadoopStorage:
     def readable(self, address: str) -> BinaryIO:
         """Return the copy of a file, if it is small or there is one; else the file, fetched as it is read."""
         known, size = self._copies.known(address), 0
-        if known is None and (size := self.size(address)) <= BLOCK and _is_fixed(address):
+        if known is None and (size := self.size(address)) <= BLOCK and is_fixed(address):
             known = self._copy_of(address)
         if known is not None:
             return cast("BinaryIO", pa.OSFile(known))
@@ -461,11 +461,6 @@ class HadoopStorage:
         local = self._on_this_machine(address)
         with self._locks.held(address) if local is None else _LOCAL.lock(local):
             yield
-
-
-def _is_fixed(address: str) -> bool:
-    """Return whether a file never changes: a log that begins again may have a checkpoint of the same name."""
-    return address.endswith(".parquet") and "/_delta_log/" not in address
 
 
 def _error(error: Py4JJavaError, address: str) -> OSError:

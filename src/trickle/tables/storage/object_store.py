@@ -1,8 +1,8 @@
 """Files on object stores, by obstore: S3 and servers that speak like it, Azure, Google Cloud Storage.
 
 An address is the whole URI, unquoted. A commit is a conditional PUT. There are no folders and no locks: a prefix with nothing
-in it is not there, and within a process callers wait for each other. Files whose names end in ``.parquet`` never change once
-they are written, so small ones are kept.
+in it is not there, and within a process callers wait for each other. Files of Parquet outside logs never change once they are
+written, so small ones are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import Mark, Scannable, Sink, UncertainPutError
-from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
+from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -361,7 +361,7 @@ class ObjectStorage:
         return int(answer.meta["size"]), bytes(answer.bytes())
 
     def _keep(self, address: str, data: bytes) -> None:
-        if not address.endswith(".parquet"):
+        if not is_fixed(address):
             return
         with self._kept_lock:
             self._kept[address] = _Kept(data)
