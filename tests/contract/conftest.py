@@ -143,8 +143,10 @@ def delta_implementation(
 
 
 def mounted_implementation(spark: SparkSession, folder: Path) -> Implementation:
-    """Delta tables on a file system of Hadoop."""
-    return delta_implementation(spark, folder, driver_io=True, bucket=mount(spark, folder.as_uri()))
+    """Delta tables on a file system of Hadoop, in a folder that stays: the catalog looks at a table that it forgets."""
+    place = folder.with_name(f"{folder.name}-mounted")
+    place.mkdir()
+    return delta_implementation(spark, folder, driver_io=True, bucket=mount(spark, place.as_uri()))
 
 
 IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = {
@@ -158,8 +160,9 @@ IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = 
 """Every implementation that the suite runs over: a new format is a row here."""
 
 
-_LONG = {"delta-s3": pytest.mark.slow}
-"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` has a part of it."""
+_LONG = dict.fromkeys(("delta-s3", "delta-viewfs"), pytest.mark.slow)
+"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` and
+``tests/spark/test_hadoop.py`` have a part of it."""
 
 
 @pytest.fixture(params=[pytest.param(name, marks=_LONG.get(name, ())) for name in IMPLEMENTATIONS])
