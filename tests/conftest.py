@@ -73,6 +73,15 @@ def s3(s3_place: S3Server) -> Iterator[S3Server]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[str]:
+    """The URI of an HDFS in a process of its own."""
+    from trickle.testing.hadoop import hdfs_server
+
+    with hdfs_server() as root:
+        yield root
+
+
 @pytest.fixture(scope="module", autouse=True)
 def empty_warehouse(request: pytest.FixtureRequest) -> Iterator[None]:
     """Leave nothing to the next file: which files share a session depends on how many workers there are."""

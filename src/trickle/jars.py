@@ -62,8 +62,7 @@ def delta_package() -> Package:
 
 def s3_package() -> Package:
     """Return the client of S3 that fits the Hadoop in the installed ``pyspark``."""
-    jar = next((_spark_home() / "jars").glob("hadoop-client-api-*.jar"))
-    hadoop = jar.name.removeprefix("hadoop-client-api-").removesuffix(".jar")
+    hadoop = hadoop_version()
     client, sdk = f"org.apache.hadoop:hadoop-aws:{hadoop}", _AWS_SDK.get(hadoop)
     name = f"jars-spark-{version('pyspark')}-s3-{hadoop}"
     if sdk is None:
@@ -71,17 +70,29 @@ def s3_package() -> Package:
     return Package(name, (client, *(f"{_SDK}:{part}:{sdk}" for part in _SDK_PARTS)), without=(f"{_SDK}:bundle",))
 
 
+def hadoop_version() -> str:
+    """Return the version of the Hadoop in the installed ``pyspark``."""
+    jar = next(spark_jars().glob("hadoop-client-api-*.jar"))
+    return jar.name.removeprefix("hadoop-client-api-").removesuffix(".jar")
+
+
+def spark_jars() -> Path:
+    """Return the folder of the jars of the installed ``pyspark``."""
+    return _spark_home() / "jars"
+
+
 def delta_jars() -> tuple[Path, ...]:
     """Return the jars of Delta Lake to put on Spark's class path, fetching them if this machine has not yet."""
-    return _jars(delta_package())
+    return find_jars(delta_package())
 
 
 def s3_jars() -> tuple[Path, ...]:
     """Return the jars of the client of S3, fetching them if this machine has not yet."""
-    return _jars(s3_package())
+    return find_jars(s3_package())
 
 
-def _jars(package: Package) -> tuple[Path, ...]:
+def find_jars(package: Package) -> tuple[Path, ...]:
+    """Return the jars of a package, fetching them if this machine has not yet."""
     return cached_jars(package) or fetch_jars(package)
 
 
@@ -132,7 +143,7 @@ def _spark_has(jar: Path) -> bool:
     """Spark ships this artifact itself: adding Delta's idea of its version would only be shadowed, or clash."""
     # Ivy names files <group>_<artifact>-<version>.jar; groups hold no underscore.
     artifact = _artifact(jar.name.partition("_")[2])
-    return any(_artifact(own.name) == artifact for own in (_spark_home() / "jars").glob("*.jar"))
+    return any(_artifact(own.name) == artifact for own in spark_jars().glob("*.jar"))
 
 
 def _artifact(file_name: str) -> str:

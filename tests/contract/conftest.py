@@ -16,6 +16,7 @@ from trickle.model.table_options import NO_OPTIONS, TableOptions
 from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.delta.create import make_target
 from trickle.tables.delta.source import DeltaSource
+from trickle.testing.hadoop import mount
 from trickle.testing.memory import MemorySource, MemoryTarget
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def memory_implementation(spark: SparkSession, _folder: Path) -> Implementation:
 def delta_implementation(
     spark: SparkSession, folder: Path, *, driver_io: bool, options: Options = DEFAULT, bucket: str | None = None
 ) -> Implementation:
-    """Delta tables: in a folder, or in a bucket of S3."""
+    """Delta tables: in a folder, or in a bucket of S3 or another place that is given by its URI."""
     made = options
     names: list[str] = []
     place = f"{bucket}/{uuid.uuid4()}" if bucket else str(folder)
@@ -141,18 +142,27 @@ def delta_implementation(
     )
 
 
+def mounted_implementation(spark: SparkSession, folder: Path) -> Implementation:
+    """Delta tables on a file system of Hadoop, in a folder that stays: the catalog looks at a table that it forgets."""
+    place = folder.with_name(f"{folder.name}-mounted")
+    place.mkdir()
+    return delta_implementation(spark, folder, driver_io=True, bucket=mount(spark, place.as_uri()))
+
+
 IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = {
     "memory": memory_implementation,
     "delta-spark": partial(delta_implementation, driver_io=False),
     "delta-driver": partial(delta_implementation, driver_io=True),
     "delta-vectors": partial(delta_implementation, driver_io=True, options=Options(vector_rows=0)),
     "delta-s3": partial(delta_implementation, driver_io=True, bucket="s3a://lake"),
+    "delta-viewfs": mounted_implementation,
 }
 """Every implementation that the suite runs over: a new format is a row here."""
 
 
-_LONG = {"delta-s3": pytest.mark.slow}
-"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` has a part of it."""
+_LONG = dict.fromkeys(("delta-s3", "delta-viewfs"), pytest.mark.slow)
+"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` and
+``tests/spark/test_hadoop.py`` have a part of it."""
 
 
 @pytest.fixture(params=[pytest.param(name, marks=_LONG.get(name, ())) for name in IMPLEMENTATIONS])

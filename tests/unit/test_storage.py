@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
@@ -14,12 +15,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.tables.storage.credentials import s3_settings
+from trickle.tables.storage.hadoop import COPIES, HadoopStorage
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.object_store import CACHE_BYTES, ObjectStorage
 from trickle.tables.storage.remote_file import BLOCK, TAIL
 from trickle.tables.storage.schemes import Folder, folder_at
 from trickle.tables.storage.settings import GivenSettings
+from trickle.testing.hadoop import mount
 from trickle.testing.s3 import S3Server, s3_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _on_hadoop(spark: SparkSession, place: str, copies: int = COPIES) -> Folder:
+    folder = folder_at(f"{place}/a folder")
+    assert folder is not None
+    known: Any = folder.storage
+    storage = HadoopStorage(spark.sparkContext, known.root, known._fs, known._mounts, copies=copies)
+    storage.make_folder(folder.address)
+    return Folder(storage, folder.address)
 
 
 def _bucket_of(server: S3Server, tail: int = TAIL, block: int = BLOCK, cache: int = CACHE_BYTES) -> Folder:
@@ -29,11 +44,20 @@ def _bucket_of(server: S3Server, tail: int = TAIL, block: int = BLOCK, cache: in
     return Folder(storage, f"s3a://storage/a folder/{uuid.uuid4()}")
 
 
-FACTORIES: Mapping[str, Callable[[Path, S3Server], Folder]] = {
+FACTORIES: Mapping[str, Callable[[Path, Callable[[str], Any]], Folder]] = {
     "LocalStorage": lambda path, _: Folder(LocalStorage(), str(path)),
-    "ObjectStorage": lambda _, server: _bucket_of(server),
-    "ObjectStorage, by small ranges": lambda _, server: _bucket_of(server, tail=20, block=30),
-    "ObjectStorage, without a cache": lambda _, server: _bucket_of(server, cache=0),
+    "ObjectStorage": lambda _, ask: _bucket_of(ask("server")),
+    "ObjectStorage, by small ranges": lambda _, ask: _bucket_of(ask("server"), tail=20, block=30),
+    "ObjectStorage, without a cache": lambda _, ask: _bucket_of(ask("server"), cache=0),
+    "HadoopStorage": lambda path, ask: _on_hadoop(ask("spark"), mount(ask("spark"), path.as_uri())),
+    "HadoopStorage, without copies": lambda path, ask: _on_hadoop(ask("spark"), mount(ask("spark"), path.as_uri()), 0),
+    "HadoopStorage, HDFS": lambda path, ask: _on_hadoop(ask("spark"), f"{ask('hdfs')}/{path.name}/{uuid.uuid4()}"),
+}
+
+_MARKS: Mapping[str, tuple[pytest.MarkDecorator, ...]] = {
+    "HadoopStorage": (pytest.mark.spark,),
+    "HadoopStorage, without copies": (pytest.mark.spark,),
+    "HadoopStorage, HDFS": (pytest.mark.spark, pytest.mark.slow),
 }
 
 
@@ -44,10 +68,10 @@ def server() -> Iterator[S3Server]:
         yield running
 
 
-@pytest.fixture(params=list(FACTORIES))
-def folder(request: pytest.FixtureRequest, tmp_path: Path, server: S3Server) -> Folder:
+@pytest.fixture(params=[pytest.param(name, marks=_MARKS.get(name, ())) for name in FACTORIES])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """An empty folder on every storage in turn."""
-    return FACTORIES[request.param](tmp_path, server)
+    return FACTORIES[request.param](tmp_path, request.getfixturevalue)
 
 
 def test_locations_are_known_by_their_scheme() -> None:
@@ -60,7 +84,7 @@ def test_locations_are_known_by_their_scheme() -> None:
             "/data/a b",
         )
     assert folder_at("/data/a:b/orders") is not None
-    for location in ("hdfs://host/orders", "s3a:/bucket/orders", "orders", ""):
+    for location in ("ofs://host/orders", "hdfs:///orders", "s3a:/bucket/orders", "orders", ""):
         assert folder_at(location) is None
 
 
@@ -163,6 +187,20 @@ def test_readers_and_writers_of_parquet_take_its_files(folder: Folder) -> None:
         assert pq.read_table(storage.readable(folder / "rows.parquet")).equals(rows)
         place = storage.scannable([folder / "rows.parquet"])
         assert pl.read_parquet(place.files, glob=False, **place.options)["k"].to_list() == [1, 2, 3]
+
+
+def test_a_checkpoint_of_a_table_made_anew_is_read_anew(folder: Folder) -> None:
+    storage, checkpoint = folder.storage, folder / f"_delta_log/{10:020d}.checkpoint.parquet"
+    storage.make_folder(folder / "_delta_log", parents=True)
+    for rows in (pa.table({"k": [1, 2, 3]}), pa.table({"k": [4]})):
+        with storage.writable(checkpoint + ".new") as sink:
+            pq.write_table(rows, sink.file)
+        sink.wait()
+        storage.put(checkpoint, storage.get(checkpoint + ".new"))
+        storage.delete(checkpoint + ".new")
+        storage.fetch([checkpoint])
+
+        assert pq.read_table(storage.readable(checkpoint)).equals(rows)
 
 
 def test_a_lock_lets_one_in_at_a_time(folder: Folder) -> None:

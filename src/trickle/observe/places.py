@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from trickle.errors import DefinitionError
-from trickle.layout import DEFAULT, read_layout
+from trickle.errors import DefinitionError, SourceError
+from trickle.layout import DEFAULT, is_remote, read_layout
 from trickle.model.names import shown_part, split_name
 from trickle.tables.storage.schemes import folder_at
 
@@ -86,7 +86,14 @@ class ListedPlaces:
 
 
 def warehouse_places(warehouse: str, schema: str = DEFAULT) -> ListedPlaces:
-    """Return the tables of a warehouse, by its path or URI; names without a schema are of the one that is given."""
+    """Return the tables of a warehouse, by its path or URI; names without a schema are of the one that is given.
+
+    Raises:
+        SourceError: ``NEEDS_SPARK``, only Spark knows its storage.
+    """
+    if is_remote(warehouse) and folder_at(warehouse) is None:
+        hint = "Ask in a Spark session: Trickle(spark).status() and history() do."
+        raise SourceError("NEEDS_SPARK", f"The warehouse {warehouse} cannot be listed without Spark.", hint=hint)
     found = read_layout(warehouse).tables
     return ListedPlaces({_shown(of, table): place for (of, table), place in sorted(found.items())}, schema)
 

@@ -79,8 +79,8 @@ def _files(table: DeltaTable, version: int, _: Sequence[str]) -> Iterator[str]:
 TIES: Final[Mapping[str, Tie]] = MappingProxyType(
     {
         "storage": Tie(
-            "storage that only Hadoop knows, such as HDFS, or credentials that do not map",
-            "keep changing tables on a disk or an object store",
+            "storage that only Hadoop knows, other than HDFS, or credentials that do not map",
+            "keep changing tables on a disk, an object store or HDFS",
             _storage,
         ),
         "coordinated commits": Tie(

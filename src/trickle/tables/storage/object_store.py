@@ -1,8 +1,8 @@
 """Files on object stores, by obstore: S3 and servers that speak like it, Azure, Google Cloud Storage.
 
 An address is the whole URI, unquoted. A commit is a conditional PUT. There are no folders and no locks: a prefix with nothing
-in it is not there, and within a process callers wait for each other. Files whose names end in ``.parquet`` never change once
-they are written, so small ones are kept.
+in it is not there, and within a process callers wait for each other. Files of Parquet outside logs never change once they are
+written, so small ones are kept.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from threading import Lock, RLock
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
-from weakref import WeakValueDictionary
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
+from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import Mark, Scannable, Sink, UncertainPutError
-from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
+from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ class ObjectStorage:
         self._is_checked = not settings.is_custom
         self._kept: dict[str, _Kept] = {}
         self._kept_lock = Lock()
-        self._locks: WeakValueDictionary[str, _Lock] = WeakValueDictionary()
+        self._locks = ThreadLocks()
 
     def __repr__(self) -> str:
         return f"ObjectStorage({self.root!r})"
@@ -361,7 +361,7 @@ class ObjectStorage:
         return int(answer.meta["size"]), bytes(answer.bytes())
 
     def _keep(self, address: str, data: bytes) -> None:
-        if not address.endswith(".parquet"):
+        if not is_fixed(address):
             return
         with self._kept_lock:
             self._kept[address] = _Kept(data)
@@ -406,11 +406,7 @@ class ObjectStorage:
     @contextmanager
     def lock(self, address: str) -> Iterator[None]:
         """Let one thread of this process at a time in; of two processes ``put_if_absent`` decides."""
-        with self._kept_lock:
-            lock = self._locks.get(address)
-            if lock is None:
-                lock = self._locks[address] = _Lock()
-        with lock.lock:
+        with self._locks.held(address):
             yield
 
 
@@ -445,10 +441,3 @@ class _Credential:
     def is_good(self) -> bool:
         ends = self.values["expires_at"]
         return ends is None or ends - _MARGIN > datetime.now(UTC)
-
-
-class _Lock:
-    """A lock that can be referred to weakly."""
-
-    def __init__(self) -> None:
-        self.lock = RLock()

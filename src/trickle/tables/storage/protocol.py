@@ -49,6 +49,10 @@ class UncertainPutError(OSError):
     """A file was put, and nobody said whether it arrived: it may come to be there later."""
 
 
+class TooLargeError(OSError):
+    """Files would have to be copied to be searched, and are too large: Spark searches them where they are."""
+
+
 class Storage(Protocol):
     """Files by their addresses."""
 
@@ -142,7 +146,11 @@ class Storage(Protocol):
         ...
 
     def scannable(self, addresses: Sequence[str]) -> Scannable:
-        """Return files as polars takes them."""
+        """Return files as polars takes them.
+
+        Raises:
+            TooLargeError: They would have to be copied.
+        """
         ...
 
     def writable(self, address: str) -> AbstractContextManager[Sink]:

@@ -15,6 +15,14 @@ BLOCK: Final = 8 * 1024 * 1024
 ReadRange = Callable[[int, int], bytes]
 
 
+def is_fixed(address: str) -> bool:
+    """Return whether a file never changes once it is written: its name is its own.
+
+    A table that is made anew in the place of another may have a checkpoint of the same name.
+    """
+    return address.endswith(".parquet") and "/_delta_log/" not in address
+
+
 class RemoteFile(io.RawIOBase):
     """A file that is read by ranges; it keeps the end, and the part read last.
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trickle.tables.storage.local import LocalStorage
+from trickle.tables.storage.settings import current_settings, running_spark
 
 if TYPE_CHECKING:
     from trickle.tables.storage.credentials import ClientSettings
@@ -43,6 +44,9 @@ OBJECT_STORES: Final[Mapping[str, Callable[[str, str, Settings], tuple[str, Clie
 )
 """What gives the kind and the settings of a bucket, by the scheme of its URI."""
 
+HADOOP: Final = frozenset({"hdfs", "viewfs"})
+"""Schemes of which Spark's JVM is asked, if there is one: what they mean is in its settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:
@@ -63,7 +67,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A bucket that was opened for a Spark context; None where only Spark can."""
+    """A bucket or file system that was opened for a Spark context; None where only Spark can."""
 
     context: object | None
     storage: Storage | None
@@ -77,7 +81,7 @@ _lock: Final = Lock()
 def folder_at(location: str) -> Folder | None:
     """Return the folder at a location (a path or URI, unquoted), None if its storage is not known here.
 
-    >>> folder_at("file:/data/orders").address, folder_at("hdfs://host/orders")
+    >>> folder_at("file:/data/orders").address, folder_at("ofs://host/orders")
     ('/data/orders', None)
     """
     scheme, colon, rest = location.partition(":")
@@ -87,9 +91,13 @@ def folder_at(location: str) -> Folder | None:
         return Folder(LOCAL, "/" + rest.strip("/")) if rest.startswith("/") else None
     authority, _, path = rest.removeprefix("//").partition("/")
     path = path.strip("/")
-    if scheme not in OBJECT_STORES or not rest.startswith("//") or not authority:
+    if not rest.startswith("//") or not authority:
         return None
     root = f"{scheme}://{authority}"
+    if scheme in HADOOP:
+        return _mounted(root, f"{root}/{path}".rstrip("/"))
+    if scheme not in OBJECT_STORES:
+        return None
     storage = _bucket(scheme, authority, root).storage
     return None if storage is None else Folder(storage, f"{root}/{path}".rstrip("/"))
 
@@ -103,10 +111,25 @@ def why_spark(location: str) -> str | None:
     return _bucket(scheme, authority, f"{scheme}://{authority}").why or None
 
 
+def _mounted(root: str, address: str) -> Folder | None:
+    """Return a folder on a file system of Spark's JVM, None if there is none or it cannot take commits there."""
+    context = running_spark()
+    if context is None:
+        return None
+    known = _opened.get(root)
+    if known is None or known.context is not context:
+        from trickle.tables.storage.hadoop import open_hadoop
+
+        with _lock:
+            known = _opened.get(root)
+            if known is None or known.context is not context:
+                known = _opened[root] = _Opened(context, open_hadoop(context, root))
+    storage: Any = known.storage
+    return Folder(storage, address) if storage is not None and storage.reaches(address) else None
+
+
 def _bucket(scheme: str, authority: str, root: str) -> _Opened:
     """Open a bucket once for each Spark context: the next one may have other settings."""
-    from trickle.tables.storage.settings import current_settings, running_spark
-
     context = running_spark()
     known = _opened.get(root)
     if known is not None and known.context is context:

@@ -63,7 +63,7 @@ class SparkSettings:
     def get(self, key: str) -> str | None:
         """Return a setting; ``getPassword`` opens the stores of secrets too, and is how Hadoop's own clients read them."""
         if self._conf is None:
-            self._conf = _hadoop_conf(self.context)
+            self._conf = hadoop_conf(self.context)
         found = self._conf.getPassword(key)
         text = self._conf.get(key) if found is None else "".join(found)
         return str(text).strip() or None if text is not None else None
@@ -75,7 +75,7 @@ class SparkSettings:
         """
         providers = None
         try:
-            system = self.context._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(_hadoop_conf(self.context))
+            system = self.context._jvm.org.apache.hadoop.fs.Path(location).getFileSystem(hadoop_conf(self.context))
             if not str(system.getClass().getName()).startswith("org.apache.hadoop.fs.s3a."):
                 return None
             providers = system.getS3AInternals().shareCredentials("trickle")
@@ -100,7 +100,8 @@ def _credential(found: Any) -> S3Credential:
     }
 
 
-def _hadoop_conf(context: Any) -> Any:
+def hadoop_conf(context: Any) -> Any:
+    """Return the JVM's own settings of the Spark session."""
     from pyspark.sql import SparkSession
 
     session: Any = SparkSession.getActiveSession() or SparkSession._instantiatedSession

@@ -23,6 +23,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.read import FILE_FIELD_ID, check_calendar, column_id, plain_type, read_file
+from trickle.tables.storage.protocol import TooLargeError
 from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Finder:
                 scan = scan.select([*names, IN_ROW] if addressed else names)
                 rows = scan.head(self._options.lookup_rows + 1).collect()
                 read.append(_by_file(rows, numbers, counts) if addressed else rows)
-        except (pl.exceptions.PolarsError, FileNotFoundError) as error:
+        except (pl.exceptions.PolarsError, FileNotFoundError, TooLargeError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in (*found, *read)) > self._options.lookup_rows:
             raise NeedsSparkError
