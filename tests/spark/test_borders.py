@@ -198,7 +198,7 @@ def test_files_of_the_driver_are_read_alike_by_spark_polars_and_arrow(spark: Spa
     table = pa.table({n: pa.array(some, TYPES[n][0]) for n, some in padded.items()})
     writer = FileWriter(folder_at(str(tmp_path)))
 
-    action = writer.add(table)
+    action = writer.add(table, {})
 
     path = tmp_path / action["add"]["path"]
     assert values(pq.read_table(path).select(table.column_names)) == values(table)

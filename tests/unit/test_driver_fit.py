@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from trickle.tables.arrow.types import arrow_field, arrow_schema
-from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable, is_writable
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable, is_readable
 from trickle.tables.delta.driver.read import read_file
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -28,20 +28,21 @@ def features(*names: str) -> dict[str, Any]:
 
 
 def test_plain_tables_are_written() -> None:
-    assert is_writable(PLAIN, metadata(enableChangeDataFeed="true"))
-    assert is_writable(features("changeDataFeed", "timestampNtz", "deletionVectors"), metadata())
+    assert is_committable(PLAIN, metadata(enableChangeDataFeed="true"))
+    assert is_committable(features("changeDataFeed", "timestampNtz", "deletionVectors"), metadata())
     assert arrow_schema(metadata()) == pa.schema([("a", pa.int64())])
-    assert is_writable(PLAIN, metadata(columnMapping__mode="name"))
+    assert is_committable(PLAIN, metadata(columnMapping__mode="name"))
+    assert is_committable(PLAIN, metadata(partitions=["a"]))
+    assert is_committable(PLAIN, metadata(enableInCommitTimestamps="true"))
+    assert is_committable(features("clustering", "domainMetadata"), metadata())
 
 
 @pytest.mark.parametrize(
     ("protocol", "described"),
     [
         (PLAIN, metadata(columnMapping__mode="id")),
-        (PLAIN, metadata(partitions=["a"])),
         (PLAIN, metadata(constraints__positive="a > 0")),
         (PLAIN, metadata(appendOnly="true")),
-        (PLAIN, metadata(enableInCommitTimestamps="true")),
         (PLAIN, metadata(coordinatedCommits__commitCoordinator="x")),
         (features("rowTracking"), metadata()),
         (features("typeWidening"), metadata()),
@@ -51,7 +52,7 @@ def test_plain_tables_are_written() -> None:
     ],
 )
 def test_tables_that_ask_more_of_a_writer_are_left_to_spark(protocol: Any, described: Any) -> None:
-    assert not is_writable(protocol, described)
+    assert not is_committable(protocol, described)
 
 
 def test_unknown_reader_features_are_left_to_spark() -> None:

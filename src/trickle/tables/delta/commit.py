@@ -11,13 +11,17 @@ table twice; a transaction of our own takes them as arguments.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as fn
+from pyspark.sql.types import StringType
 
-from trickle.errors import ConflictError
+from trickle.errors import ConflictError, StateError
+from trickle.model.names import quote
 from trickle.tables.delta.actions import APPLICATION, FileAction, parse_commit
 from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import folder_at
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
     from trickle.tables.delta.jvm import Jvm
     from trickle.tables.delta.table import DeltaTable
+
+
+_EMPTY: Final = "an empty text in the partition column "
 
 
 def conflict(name: str) -> ConflictError:
@@ -87,11 +94,36 @@ class Transaction:
 
     def write(self, rows: DataFrame) -> list[Jvm]:
         """Write rows to files that no version names yet; returns the actions that would."""
-        with _conflicts_named(self.name):
-            written = self._transaction.writeFiles(rows._jdf)
+        with _conflicts_named(self.name), self._empty_texts_named():
+            written = self._transaction.writeFiles(self._without_empty_texts(rows)._jdf)
         actions = [written.apply(place) for place in range(written.size())]
         self._written += [_parsed(action) for action in actions]
         return actions
+
+    def _without_empty_texts(self, rows: DataFrame) -> DataFrame:
+        """Return rows that fail where a partition column is an empty text: Delta would store it as NULL, another row."""
+        columns = self._transaction.metadata().partitionColumns()
+        names = [str(columns.apply(place)) for place in range(columns.size())]
+        texts = {field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)}
+        checked = {}
+        for name in filter(texts.__contains__, names):
+            column = fn.col(quote(name))
+            checked[name] = fn.when(column == "", fn.raise_error(fn.lit(_EMPTY + name))).otherwise(column)
+        return rows.withColumns(checked) if checked else rows
+
+    @contextmanager
+    def _empty_texts_named(self) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            found = re.search(re.escape(_EMPTY) + "(.*)", str(error))
+            if found is None:
+                raise
+            raise StateError(
+                "EMPTY_PARTITION",
+                f"{self.name}: column {found[1]} has an empty text; as a partition column, Delta stores it as NULL.",
+                hint="Store the table otherwise (cluster_by), or have the query give another text.",
+            ) from error
 
     def added_rows(self) -> int:
         """Count the rows in the data files written so far."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from trickle._version import __version__
 from trickle.tables.delta.commit import Transaction, commit_lock, conflict
-from trickle.tables.delta.driver.fit import is_committable
+from trickle.tables.delta.driver.fit import is_committable, is_stamped
 from trickle.tables.delta.driver.write import now_ms
 from trickle.tables.delta.log import commit_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from trickle.model.options import Options
     from trickle.tables.delta.actions import FileAction
@@ -45,7 +45,7 @@ def compact(table: DeltaTable) -> bool:
     metadata, protocol = log.metadata(read), log.protocol(read)
     if table.folder is None or not log.is_plain or not is_committable(protocol, metadata):
         return False
-    if metadata.get("partitionColumns"):
+    if metadata.get("partitionColumns") or is_stamped(metadata) or _is_clustered(protocol):
         return False
     known = transaction.files()
     chosen = {file.key for file in wasteful_files([file for file, _ in known], table.options)}
@@ -68,6 +68,10 @@ def compact(table: DeltaTable) -> bool:
         if not may_be_committed:
             transaction.abandon()
     return True
+
+
+def _is_clustered(protocol: Mapping[str, Any]) -> bool:
+    return "clustering" in (protocol.get("writerFeatures") or ())
 
 
 def _commit_text(actions: Sequence[dict[str, Any]], read: int, metrics: dict[str, int]) -> str:

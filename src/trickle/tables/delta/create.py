@@ -33,6 +33,9 @@ _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 """Characters that Parquet does not accept in names: Delta must map a name with one of them."""
 
 _MAPPING: Final = "delta.columnMapping.mode"
+_CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
+"""Key of a column's metadata: the type with its length."""
+
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -149,7 +152,7 @@ def _make_empty(
     # one not yet refreshed, so a crash in between does no harm.
     jvm: Jvm = spark._jvm
     made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(sql_name(name))
-    made = made.addColumns(like._jdf.schema().asNullable())
+    made = made.addColumns(_columns(jvm, like))
     if _needs_mapping(like):
         settings = {**settings, _MAPPING: "name"}
     for key, value in settings.items():
@@ -163,6 +166,17 @@ def _make_empty(
     if table.cluster_by:
         made = made.clusterBy(_texts(spark, table.cluster_by))
     made.execute()
+
+
+def _columns(jvm: Jvm, like: DataFrame) -> Jvm:
+    """Return the columns of a new table: CHAR and VARCHAR are STRING there, else each write would check their lengths.
+
+    And wrongly so: of the two lengths that the sides of a UNION may have, Spark hands on the first.
+    """
+    schema = like.schema
+    for field in schema.fields:
+        field.metadata.pop(_CHAR_VARCHAR, None)
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json()).asNullable()
 
 
 def admit_columns(spark: SparkSession, name: str, metadata: Mapping[str, Any], like: DataFrame) -> None:

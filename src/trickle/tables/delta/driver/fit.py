@@ -23,14 +23,14 @@ _WRITER_FEATURES: Final = frozenset(
     {
         *(_READER_FEATURES - _WIDENING),
         *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
-        *("inCommitTimestamp", "allowColumnDefaults"),
+        *("inCommitTimestamp", "allowColumnDefaults", "clustering", "domainMetadata"),
     }
 )
 _MAX_LEGACY_WRITER: Final = 6
 """Protocols up to this are made of the features above; 7 lists its features."""
 
 _REFUSED_SETTINGS: Final = ("delta.constraints.", "delta.coordinatedCommits.")
-_REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableInCommitTimestamps", "delta.enableRowTracking")
+_REFUSED_SWITCHES: Final = ("delta.appendOnly", "delta.enableRowTracking")
 
 
 _DELTA_READER_FEATURES: Final = _READER_FEATURES | {
@@ -77,11 +77,6 @@ def mapping_mode(metadata: Mapping[str, Any]) -> str:
     return _settings(metadata).get("delta.columnMapping.mode", "none")
 
 
-def is_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Return whether a commit of plain files, their columns perhaps under other names, is all that a writer must do."""
-    return is_committable(protocol, metadata) and not metadata.get("partitionColumns")
-
-
 def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     """Return whether a commit that names files as Spark writes them is all that a writer must do."""
     version = int(protocol["minWriterVersion"])
@@ -100,6 +95,11 @@ def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> 
 def has_feed(metadata: Mapping[str, Any]) -> bool:
     """Return whether the table keeps a change feed."""
     return _settings(metadata).get("delta.enableChangeDataFeed", "false").lower() == "true"
+
+
+def is_stamped(metadata: Mapping[str, Any]) -> bool:
+    """Return whether each commit must say when it was made, later than the one before."""
+    return _settings(metadata).get("delta.enableInCommitTimestamps", "false").lower() == "true"
 
 
 def checkpoint_interval(metadata: Mapping[str, Any]) -> int:

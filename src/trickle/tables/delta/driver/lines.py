@@ -26,8 +26,12 @@ def commit_lines(
     record: str,
     read: int,
     metrics: Mapping[str, int],
+    stamp: int | None = None,
 ) -> str:
-    """Return the text of a commit: what Delta's own would say of a write, with our record and transaction mark."""
+    """Return the text of a commit: what Delta's own would say of a write, with our record and transaction mark.
+
+    ``stamp`` is its time in milliseconds, for tables whose commits must say it.
+    """
     info: dict[str, Any] = {
         "timestamp": now_ms(),
         "operation": "WRITE",
@@ -40,20 +44,27 @@ def commit_lines(
         "engineInfo": f"Trickle/{__version__}",
         "txnId": str(uuid.uuid4()),
     }
+    if stamp is not None:
+        info["inCommitTimestamp"] = stamp
     mark = {"appId": APPLICATION, "version": number, "lastUpdated": now_ms()}
     lines = [{"commitInfo": info}, {"txn": mark}, *actions]
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
-def checksum_text(files: Sequence[FileAction], metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
+def checksum_text(
+    files: Sequence[FileAction], metadata: Mapping[str, Any], protocol: Mapping[str, Any], stamp: int | None = None
+) -> str:
     """Return the text of the optional file beside a version that tells its totals and metadata: it saves Spark a job."""
-    body = {
+    body: dict[str, Any] = {
         "tableSizeBytes": sum(file.size for file in files),
         "numFiles": len(files),
         "numMetadata": 1,
         "numProtocol": 1,
-        "domainMetadata": [],  # tables that may have some are none of ours
         "metadata": metadata,
         "protocol": protocol,
     }
+    if "domainMetadata" not in (protocol.get("writerFeatures") or ()):  # where there may be some, Delta looks
+        body["domainMetadata"] = []
+    if stamp is not None:
+        body["inCommitTimestampOpt"] = stamp
     return json.dumps(body)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from trickle.tables.contract import record_text
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.commit import commit_lock, conflict
-from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable
+from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable, is_stamped
 from trickle.tables.delta.driver.lines import checksum_text, commit_lines
+from trickle.tables.delta.driver.write import now_ms
 from trickle.tables.delta.log import LOG_FOLDER, commit_file
 from trickle.tables.storage.protocol import UncertainPutError
 
@@ -55,7 +56,20 @@ class DriverLog:
         self.protocol = log.protocol(self.read)
         if not is_committable(self.protocol, self.metadata):
             raise NeedsSparkError
+        self._stamped = self._last_stamp() if is_stamped(self.metadata) else None
         self.may_be_committed = False
+
+    def _last_stamp(self) -> int:
+        """Return the time that the newest commit says it was made at, in milliseconds.
+
+        Raises:
+            NeedsSparkError: It does not say.
+        """
+        commit = self.target.log.commit(self.read)
+        stamp = None if commit is None else commit.info.get("inCommitTimestamp")
+        if stamp is None:
+            raise NeedsSparkError
+        return int(stamp)
 
     def allow(self, actions: Sequence[Action] | None) -> Sequence[Action]:
         """Take note that the commit will bring another protocol and other metadata; return the actions that do."""
@@ -73,6 +87,7 @@ class DriverLog:
             number = target.next_number
             said = record_text(record, metrics["numInsertedRows"], metrics["numDeletedRows"])
             columns = self.metadata.get("partitionColumns") or ()
+            stamp = None if self._stamped is None else max(now_ms(), self._stamped + 1)
             text = commit_lines(
                 actions,
                 mode=mode,
@@ -81,6 +96,7 @@ class DriverLog:
                 record=said,
                 read=self.read,
                 metrics=metrics,
+                stamp=stamp,
             )
             self.may_be_committed = True
             storage, made = self.folder.storage, commit_file(self.folder, version)
@@ -96,7 +112,7 @@ class DriverLog:
                 raise
             target.log.committed(version, text, mark)
             if (files := target.table.files(version)) is not None:
-                checksum = checksum_text(files, self.metadata, self.protocol)
+                checksum = checksum_text(files, self.metadata, self.protocol, stamp)
                 # The version is valid without it, only slower to read.
                 storage.later(partial(storage.put, made.removesuffix(".json") + ".crc", checksum.encode()))
             if version % _SWEPT_EVERY == 0:

@@ -15,8 +15,9 @@ from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
 from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
+from trickle.tables.delta.actions import file_action
 from trickle.tables.delta.deletion_vectors import unmasked
-from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed, is_writable
+from trickle.tables.delta.driver.fit import NeedsSparkError, has_feed
 from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.masking import (
     files_with,
@@ -28,8 +29,10 @@ from trickle.tables.delta.driver.masking import (
     with_more,
     with_vectors,
 )
+from trickle.tables.delta.driver.partitions import placed, split, with_values
 from trickle.tables.delta.driver.read import read_file
 from trickle.tables.delta.driver.write import FileWriter, removal
+from trickle.tables.delta.layout import layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,9 +88,10 @@ class Transaction:
         self.record = record
         self.log = DriverLog(target, expected)
         schema = arrow_schema(self.log.metadata)
-        if schema is None or not is_writable(self.log.protocol, self.log.metadata):
+        if schema is None:
             raise NeedsSparkError
         self.schema = schema
+        self.layout = layout_of(self.log.metadata)
         self.file_schema = file_schema(self.log.metadata, schema)
         self.folder = self.log.folder
         self.writer = FileWriter(self.folder)
@@ -137,8 +141,8 @@ class Transaction:
         """Return the rows of a file, masked ones too."""
         rows = known.get(file.path)
         if rows is None or rows.schema != self.schema:
-            place = self.folder.storage.readable(self._address(file.path))
-            rows = read_file(place, list(self.file_schema), options=self.options)
+            place, told = self.folder.storage.readable(self._address(file.path)), self.layout.constants(file)
+            rows = read_file(place, list(self.file_schema), partition=told, options=self.options)
             rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
         return rows
 
@@ -158,14 +162,12 @@ class Transaction:
 
     def only_add(self, rows: pa.Table) -> Applied:
         """Add rows, or nothing but the record."""
-        return self._commit([self._add(rows)] if rows.num_rows else [], "Append", rows.num_rows, 0)
+        return self._commit(self._add(rows), "Append", rows.num_rows, 0)
 
     def replace_all(self, rows: pa.Table) -> Applied:
         """Replace all rows; readers of the change feed see this from the files."""
         files = self.files()
-        actions = [removal(file) for file in files]
-        if rows.num_rows:
-            actions.append(self._add(rows))
+        actions = [*map(removal, files), *self._add(rows)]
         deleted = sum((file.records or 0) - file.masked for file in files)
         return self._commit(actions, "Overwrite", rows.num_rows, deleted)
 
@@ -192,23 +194,27 @@ class Transaction:
         counts = [file.records for file in files if file.records is not None]
         if len(counts) < len(files) or self.known.finder is None:
             raise NeedsSparkError
-        names = dict(zip(self.schema.names, self.file_schema.names, strict=True))
-        stored_as = wanted.rename_columns([names[name] for name in wanted.column_names])
+        names, partitions = self.layout.names, self.layout.partitions
+        searched = wanted.select([name for name in wanted.column_names if name not in partitions])
+        stored_as = searched.rename_columns([names[name] for name in searched.column_names])
         domain = partial(self.target.table.domain, self.log.read)
         keys = search_keys(stored_as, sum(counts), domain, self.options) if wanted.num_rows else {}
         if wanted.num_rows and not keys:
             return self._rewrite(files, edit_of)
-        near = files_with(files, keys) if keys else []
+        near = files_with(with_values(files, self.layout, wanted), keys) if keys else []
         if sum(file.size for file in near) > self.options.lookup_file_bytes:
             raise NeedsSparkError
-        found = self.known.finder.locate([self._address(file.path) for file in near], list(self.file_schema), keys)
+        in_files = [
+            field for field, own in zip(self.file_schema, self.schema, strict=True) if own.name not in partitions
+        ]
+        found = self.known.finder.locate([self._address(file.path) for file in near], in_files, keys)
         masked = dict(self._masks(files))
         is_there = np.ones(len(found.places), np.bool_)
         for number, file in enumerate(near):
             if (mask := masked.get(file.key)) is not None:
                 mine = found.files == number
                 is_there[mine] = unmasked(found.places[mine], mask)
-        stored = pa.Table.from_arrays(found.rows.columns, schema=self.schema).filter(pa.array(is_there))
+        stored = placed(found.rows, near, found.files, self.layout, self.schema).filter(pa.array(is_there))
         edit = edit_of(stored)
         inserts = pa.Table.from_arrays(edit.inserts.columns, schema=self.schema)
         if not len(edit.leaving):
@@ -221,7 +227,7 @@ class Transaction:
         actions = self._mask(files, hit, masked, inserts) if masks else self._replace(hit, masked, inserts)
         if has_feed(self.log.metadata):
             change = _change_rows(with_places(stored, edit.leaving), inserts)
-            actions.append(self.writer.feed(self._as_in_files(change)))
+            actions.extend(self._feed(change))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
 
     def _mask(
@@ -236,7 +242,7 @@ class Transaction:
             *self.log.allow(with_vectors(self.log.protocol, self.log.metadata)),
             *map(removal, folded),
             *mask_actions(others, masked, self.writer, self.options),
-            *([self._add(rows)] if rows.num_rows else []),
+            *self._add(rows),
         ]
 
     def _replace(self, hit: Sequence[FileAction], masked: Mapping[Key, Places], inserts: pa.Table) -> list[Action]:
@@ -244,7 +250,7 @@ class Transaction:
         if not self._may_hold(hit):
             raise NeedsSparkError
         left = (_without(self._rows_of(file, {}), masked[file.key]) for file in hit)
-        return [*map(removal, hit), *(self._add(rows) for rows in (*left, inserts) if rows.num_rows)]
+        return [*map(removal, hit), *(action for rows in (*left, inserts) for action in self._add(rows))]
 
     def _rewrite(self, files: Sequence[FileAction], edit_of: Callable[[pa.Table], Edit]) -> Applied:
         """Rewrite the files with deleted rows, without these rows and with the inserted ones."""
@@ -266,25 +272,39 @@ class Transaction:
             if place in hit
         ]
         rows = pa.concat_tables([*staying_parts, inserts])
-        actions = [removal(files[place]) for place in sorted(hit)]
-        if rows.num_rows:
-            actions.append(self._add(rows))
+        actions = [*(removal(files[place]) for place in sorted(hit)), *self._add(rows)]
         if has_feed(self.log.metadata):
             change = _change_rows(with_places(stored, edit.leaving), inserts)
-            actions.append(self.writer.feed(self._as_in_files(change)))
+            actions.extend(self._feed(change))
         return self._commit(actions, "Overwrite", inserts.num_rows, len(edit.leaving))
 
-    def _add(self, rows: pa.Table) -> Action:
-        pieces = max((column.num_chunks for column in rows.columns), default=0)
-        rows = rows.combine_chunks() if pieces > self.options.commit_chunks else rows
-        action = self.writer.add(self._as_in_files(rows))
-        self._fresh[str(action["add"]["path"])] = rows
-        return action
+    def _add(self, rows: pa.Table) -> list[Action]:
+        """Write rows, one file for each partition; returns the actions that add them."""
+        actions = []
+        for values, part in split(rows, self.layout) if rows.num_rows else ():
+            pieces = max((column.num_chunks for column in part.columns), default=0)
+            part = part.combine_chunks() if pieces > self.options.commit_chunks else part
+            action = self.writer.add(self._as_in_files(part), values)
+            self._fresh[str(action["add"]["path"])] = self._whole(part, action)
+            actions.append(action)
+        return actions
+
+    def _whole(self, part: pa.Table, action: Action) -> pa.Table:
+        """Return the rows of an added file with its partition columns."""
+        if not self.layout.partitions:
+            return part
+        file = file_action("add", action["add"])
+        stored = self._as_in_files(part)
+        return placed(stored, [file], np.zeros(part.num_rows, np.int64), self.layout, self.schema)
+
+    def _feed(self, change: pa.Table) -> list[Action]:
+        """Write rows of the change feed; returns the actions that name their files."""
+        return [self.writer.feed(self._as_in_files(part), values) for values, part in split(change, self.layout)]
 
     def _as_in_files(self, rows: pa.Table) -> pa.Table:
         """Return rows, perhaps with more columns than the table's, under the names that files have for them."""
-        more = list(rows.schema)[len(self.schema) :]
-        return pa.Table.from_arrays(rows.columns, schema=pa.schema([*self.file_schema, *more]))
+        fields = {own.name: field for own, field in zip(self.schema, self.file_schema, strict=True)}
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema([fields.get(f.name, f) for f in rows.schema]))
 
     def _commit(self, actions: Sequence[Action], mode: str, inserted: int, deleted: int) -> Applied:
         metrics = {

@@ -39,13 +39,13 @@ class FileWriter:
         self.bytes = 0
         self._sinks: list[Sink] = []
 
-    def add(self, rows: pa.Table) -> Action:
-        """Write rows to a data file; returns the action that adds it."""
+    def add(self, rows: pa.Table, partition: Mapping[str, str | None]) -> Action:
+        """Write rows of a partition to a data file; returns the action that adds it."""
         path, size = self._write(f"part-00000-{uuid.uuid4()}-c000.snappy.parquet", rows)
         return {
             "add": {
                 "path": path,
-                "partitionValues": {},
+                "partitionValues": dict(partition),
                 "size": size,
                 "modificationTime": now_ms(),
                 "dataChange": True,
@@ -53,11 +53,11 @@ class FileWriter:
             }
         }
 
-    def feed(self, rows: pa.Table) -> Action:
-        """Write rows with their ``_change_type`` to a change file; returns the action that names it."""
+    def feed(self, rows: pa.Table, partition: Mapping[str, str | None]) -> Action:
+        """Write rows of a partition with their ``_change_type`` to a change file; returns the action that names it."""
         self.folder.storage.make_folder(self.folder / FEED_FOLDER)
         path, size = self._write(f"{FEED_FOLDER}/cdc-00000-{uuid.uuid4()}.c000.snappy.parquet", rows)
-        return {"cdc": {"path": path, "partitionValues": {}, "size": size, "dataChange": False}}
+        return {"cdc": {"path": path, "partitionValues": dict(partition), "size": size, "dataChange": False}}
 
     def _write(self, name: str, rows: pa.Table) -> tuple[str, int]:
         address = self.folder / name
