@@ -1,23 +1,35 @@
-"""The same five queries over tables on this machine's disk and on S3: seconds, requests, and what slow answers cost."""
+"""The same five queries over tables on this machine's disk and on S3: seconds, requests, and what slow answers cost.
+
+``python -m bench.storage [http://host:port/bucket]`` measures the first refresh of new processes, with and without a cache on
+this machine's disk, where each request takes 20 ms longer.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from bench.measure import schema
 from bench.results import DIFFERENTIAL, FULL, Case, Cycle, Refreshed, Run
 from bench.show import console, doing
-from trickle import Trickle
+from trickle import Options, Trickle, local_session
+from trickle.tables.storage.disk_cache import PLACE
 from trickle.testing.s3 import KEYS, S3Server, s3_server
 from trickle.testing.s3_proxy import Proxy, s3_proxy
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from bench.session import Session
 
 LINES: Final = 600_000
@@ -85,7 +97,7 @@ def run_storage(session: Session, opened: Store, repeats: int, endpoint: str) ->
 def _measure(session: Session, run: Run, proxy: Proxy, place: str, repeats: int) -> None:
     spark, trickle = session.spark, Trickle(session.spark)
     with doing(f"storage: {place}, making the tables"):
-        _make_sources(session)
+        _make_sources(session.spark, LINES)
         for number, query in enumerate(QUERIES.values()):
             for mode in ("differential", "full"):
                 trickle.create(f"q{number}_{mode}", query, mode=mode)
@@ -137,16 +149,83 @@ def _timed(trickle: Trickle, name: str, proxy: Proxy, *, is_full: bool = False) 
     )
 
 
-def _make_sources(session: Session) -> None:
+def _make_sources(spark: SparkSession, lines: int) -> None:
     feed = "USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)"
-    session.spark.sql(
+    spark.sql(
         f"CREATE TABLE lines {feed} AS SELECT id AS l, pmod(hash(id), {ORDERS}) AS o, concat('k', pmod(hash(id, 1), 50)) AS "
-        f"kind, pmod(hash(id, 2), 1000) AS price FROM range({LINES})"
+        f"kind, pmod(hash(id, 2), 1000) AS price FROM range({lines})"
     )
-    session.spark.sql(
+    spark.sql(
         f"CREATE TABLE orders {feed} AS SELECT CAST(id AS INT) AS o, pmod(hash(id), {CUSTOMERS}) AS c FROM range({ORDERS})"
     )
-    session.spark.sql(
+    spark.sql(
         f"CREATE TABLE customers {feed} AS SELECT CAST(id AS INT) AS c, concat('city ', id % 100) AS city "
         f"FROM range({CUSTOMERS})"
     )
+
+
+# -- new processes
+
+COLD_LINES: Final = 200_000
+COLD_ROUNDS: Final = 5
+
+
+def measure_new_processes(opened: Store) -> None:
+    """Refresh the join in new processes: one table always without the cache, another with it from its second time on."""
+    warehouse = f"s3a://{opened.bucket}/cold-{os.getpid()}"
+    spark: Any = local_session(warehouse, memory="2g", config=opened.config)
+    _make_sources(spark, COLD_LINES)
+    trickle = Trickle(spark, options=Options(disk_cache_bytes=0))
+    for how in ("off", "on"):
+        trickle.create(how, QUERIES["join and aggregate"], mode="differential")
+    found: dict[str, list[tuple[int, float]]] = {"off": [], "on": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(COLD_ROUNDS + 1):
+            spark.sql(f"UPDATE lines SET price = (price + 13) % 1000 WHERE pmod(hash(l), {CHANGED}) = {number}")
+            for how in found:
+                found[how].append(_in_new_process(opened, warehouse, how, folder))
+                console.print(f"  {how}, round {number}: {found[how][-1][0]} requests, {found[how][-1][1]:.2f} s")
+        console.print(f"  on the disk: {sum(file.stat().st_blocks for file in os.scandir(folder)) * 512:,} bytes")
+    for how, rounds in found.items():
+        requests, seconds = (median(values) for values in zip(*rounds[1:], strict=True))
+        console.print(f"  cache {how}: {requests:.0f} requests, {seconds:.2f} s; equal: {trickle.verify(how).ok}")
+
+
+def _in_new_process(opened: Store, warehouse: str, how: str, folder: str) -> tuple[int, float]:
+    """Return the requests and the seconds of one refresh, once the session is there."""
+    command = [sys.executable, "-m", "bench.storage", "refresh", warehouse, how, json.dumps(opened.config)]
+    with subprocess.Popen(
+        command, env={**os.environ, PLACE: folder}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        if process.stdin is None or process.stdout is None or process.stdout.readline() != "ready\n":
+            message = "the process did not start"
+            raise RuntimeError(message)
+        opened.proxy.clear()
+        opened.proxy.seconds = LATENCY
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        seconds = float(process.stdout.readline())
+        opened.proxy.seconds = 0.0
+        return sum(opened.proxy.count().values()), seconds
+
+
+def refresh_once(warehouse: str, how: str, config: str) -> None:
+    """Refresh one table when told to, and print the seconds."""
+    spark: Any = local_session(warehouse, memory="2g", config=json.loads(config))
+    trickle = Trickle(spark, options=Options() if how == "on" else Options(disk_cache_bytes=0))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    began = time.perf_counter()
+    trickle.refresh(how)
+    sys.stdout.write(f"{time.perf_counter() - began}\n")
+    sys.stdout.flush()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["refresh"]:
+        refresh_once(*sys.argv[2:])
+    else:
+        with store(sys.argv[1] if sys.argv[1:] else "") as measured:
+            measure_new_processes(measured)

@@ -40,6 +40,15 @@ def warehouse_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("warehouse")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep files of object stores in a folder of the test run, not in the user's."""
+    folder = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TRICKLE_CACHE", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def s3_place() -> S3Server:
     """Where a server of S3 will be, if a test asks for one: Spark must know it from its start."""

@@ -150,11 +150,12 @@ def test_files_too_large_to_copy_are_searched_by_spark(spark: SparkSession, plac
     folder.storage.put(folder / "a.parquet", bytes(60))
     folder.storage.put(folder / "b.parquet", bytes(60))
 
-    copies = folder.storage.scannable([folder / "a.parquet"]).files
-    assert [Path(path).stat().st_size for path in copies] == [60]
-    folder.storage.scannable([folder / "a.parquet", folder / "b.parquet"])  # one is there already
-    with pytest.raises(TooLargeError):
-        opened(spark, place, copied=100).storage.scannable([folder / "a.parquet", folder / "b.parquet"])
+    both = [folder / "a.parquet", folder / "b.parquet"]
+    for files in (both[:1], both):  # of both, one is there already
+        with folder.storage.scannable(files) as copies:
+            assert [Path(path).stat().st_size for path in copies.files] == [60 for _ in files]
+    with pytest.raises(TooLargeError), opened(spark, place, copied=100).storage.scannable(both):
+        pass
 
 
 def test_copies_are_given_up_for_newer_ones(spark: SparkSession, place: str) -> None:
@@ -165,7 +166,8 @@ def test_copies_are_given_up_for_newer_ones(spark: SparkSession, place: str) -> 
         folder.storage.fetch([folder / name])
         with folder.storage.readable(folder / name) as file:  # type: ignore[union-attr]
             assert file.read() == name.encode() * 5
-        paths += folder.storage.scannable([folder / "a.parquet"]).files
+        with folder.storage.scannable([folder / "a.parquet"]) as copies:
+            paths += copies.files
     assert sum(Path(path).exists() for path in set(paths)) == 1
 
 

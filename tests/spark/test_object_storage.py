@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trickle import Trickle
+from trickle import Options, Trickle
 from trickle.errors import StorageError, TrickleError
+from trickle.tables.storage import schemes
 from trickle.tables.storage.schemes import folder_at
+from trickle.testing.s3_proxy import s3_proxy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,3 +146,29 @@ def test_credentials_that_only_hadoop_knows_how_to_get_are_asked_of_it(spark: Sp
     finally:
         for key in ("aws.accessKeyId", "aws.secretAccessKey", "aws.sessionToken"):
             jvm.System.clearProperty(key)
+
+
+def test_a_new_process_starts_warm(shop: Shop, s3: S3Server) -> None:
+    """It fetches nothing that another process has fetched."""
+    conf: Any = shop.spark.sparkContext._jsc.hadoopConfiguration()
+    with s3_proxy(s3.endpoint) as proxy:
+        conf.set("fs.s3a.bucket.lake.endpoint", proxy.endpoint)  # Spark's own client is there already
+        try:
+            shop.create("big", BIG)
+            fetched = []
+            for number, most in enumerate((10**9, 0, 10**9 + 1)):  # a Trickle with other options shares no memory
+                shop.insert((3000 + number, 3, 70 + number))
+                schemes._opened.pop("s3a://lake", None)
+                process = Trickle(shop.spark, options=Options(disk_cache_bytes=most))
+                proxy.clear()
+                assert process.refresh(shop["big"]).mode == "differential"
+                gets = [request.path.partition("?")[0] for request in proxy.requests if request.method == "GET"]
+                fetched.append({path for path in gets if path.endswith((".parquet", ".json"))})
+                assert process.verify(shop["big"]).ok
+            assert fetched[0] & fetched[1]
+            assert fetched[2]
+            assert not fetched[0] & fetched[2]
+        finally:
+            conf.unset("fs.s3a.bucket.lake.endpoint")
+            schemes._opened.pop("s3a://lake", None)
+            Trickle(shop.spark)

@@ -152,3 +152,29 @@ def test_a_warehouse_on_a_store_is_looked_at_without_spark(folder: Folder) -> No
         "shop.lines": f"{warehouse}/shop.db/lines",
     }
     assert Observer(places).status() == ()
+
+
+def read_by_a_new_process(folder: Folder, upto: int) -> list[str]:
+    """Return the paths that the commits of a log add."""
+    schemes._opened.pop("s3a://logs", None)
+    log = DeltaLogFiles(Handle(folder.address))
+    assert log.head() == upto
+    return [file.path for commit in log.commits(-1, upto) for file in commit.adds]
+
+
+def test_a_new_process_reads_no_commit_that_another_has_read(folder: Folder, proxy: Proxy) -> None:
+    write(folder, 2, add("b"))
+    assert read_by_a_new_process(folder, 2) == ["a", "b"]
+    proxy.clear()
+
+    assert read_by_a_new_process(folder, 2) == ["a", "b"]
+
+    assert not [request for request in proxy.requests if ".json" in request.path.partition("?")[0]]
+
+
+def test_a_new_process_notices_that_the_table_was_made_anew(folder: Folder) -> None:
+    assert read_by_a_new_process(folder, 1) == ["a"]
+    write(folder, 1, add("other"))
+    assert read_by_a_new_process(folder, 1) == ["other"]
+    write(folder, 1, add("a"))
+    assert read_by_a_new_process(folder, 1) == ["a"]

@@ -185,8 +185,8 @@ def test_readers_and_writers_of_parquet_take_its_files(folder: Folder) -> None:
     assert sink.size == storage.size(folder / "rows.parquet")
     for _ in range(2):
         assert pq.read_table(storage.readable(folder / "rows.parquet")).equals(rows)
-        place = storage.scannable([folder / "rows.parquet"])
-        assert pl.read_parquet(place.files, glob=False, **place.options)["k"].to_list() == [1, 2, 3]
+        with storage.scannable([folder / "rows.parquet"]) as place:
+            assert pl.read_parquet(place.files, glob=False, **place.options)["k"].to_list() == [1, 2, 3]
 
 
 def test_a_checkpoint_of_a_table_made_anew_is_read_anew(folder: Folder) -> None:

@@ -18,6 +18,7 @@ from trickle.engine.compiler import Compiler
 from trickle.model.cache import Cache
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.catalog import Catalog
+from trickle.tables.storage.schemes import limit_disk_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +55,7 @@ class Workspaces:
     def __init__(self, spark: SparkSession, options: Options, *, stored_plans: bool) -> None:
         """Start with the user's session."""
         self._options, self._stored_plans = options, stored_plans
+        limit_disk_cache(options.disk_cache_bytes)
         self._columns = None if "column_cache" in options.disable else ColumnCache(options)
         self.own = self._make(spark)
         self._mark = 0

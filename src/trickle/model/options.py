@@ -160,6 +160,14 @@ class Options:
         8, "times", "How often each string must repeat on average for the column to be encoded.", least=1
     )
 
+    # -- cache of object stores
+    disk_cache_bytes: int = _limit(
+        4 * GIB,
+        "bytes",
+        "Files of object stores kept on the disk of the driver, for all processes of a user; 0 means none. They take at most a "
+        "quarter of what the disk has free.",
+    )
+
     # -- computing in the driver
     driver_pairs: int = _limit(20_000_000, "rows", "Spark computes joins that produce more pairs.", in_memory=True)
     driver_quotients: int = _limit(100_000, "rows", "Spark computes the quotients of long decimals if there are more.")

@@ -126,6 +126,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             snapshots_kept=1,
             reading_plans_kept=1,
             file_facts_kept=1,
+            disk_cache_bytes=0,
             statistics_kept=1,
             change_plans_kept=1,
             constants_kept=1,

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 import pyarrow.parquet as pq
 
@@ -47,7 +47,7 @@ class Checkpoint:
         Raises:
             OSError, ValueError: It cannot be read.
         """
-        return next((body for name in self.names for body in self._bodies(name, kind)), None)
+        return next((body for name in self.names for body in _bodies(self._file(name), kind)), None)
 
     def adds(self) -> list[FileAction]:
         """Return the files of the table.
@@ -55,28 +55,17 @@ class Checkpoint:
         Raises:
             LookupError, OSError, TypeError, ValueError: It cannot be read, or is not of the format.
         """
-        sidecars = [f"_sidecars/{body['path']}" for name in self.names for body in self._bodies(name, "sidecar")]
-        bodies = (body for name in (*self.names, *sidecars) for body in self._bodies(name, "add"))
-        return [file_action("add", body) for body in bodies]
+        found: list[FileAction] = []
+        for file in map(self._file, self.names):
+            sidecars = [f"_sidecars/{body['path']}" for body in _bodies(file, "sidecar")]
+            for one in (file, *map(self._file, sidecars)):
+                found.extend(file_action("add", body) for body in _bodies(one, "add"))
+        return found
 
-    def _bodies(self, name: str, kind: str) -> Iterator[dict[str, Any]]:
-        """Return the actions of a kind in one file."""
-        if name.endswith(".json"):
-            for line in self.log.storage.get(self.log / name).decode().split("\n"):
-                body = json.loads(line).get(kind) if line.strip() else None
-                if body is not None:
-                    yield body
-            return
-        with pq.ParquetFile(self.log.storage.readable(self.log / name)) as file:
-            schema = file.schema_arrow
-            if kind not in schema.names:
-                return
-            parts = [part.name for part in schema.field(kind).type]
-            wanted = [f"{kind}.{part}" for part in parts if part not in _PARSED]
-            if "stats_parsed" in parts and "stats" not in parts:
-                wanted.append(f"{kind}.stats_parsed.numRecords")
-            rows = file.read(wanted).column(kind).drop_null().to_pylist()
-        yield from map(_body, rows)
+    def _file(self, name: str) -> bytes | str | BinaryIO:
+        """Return the bytes of a file of JSON, or a file of Parquet as pyarrow takes it."""
+        storage, address = self.log.storage, self.log / name
+        return storage.get(address) if name.endswith(".json") else storage.readable(address)
 
 
 def find_checkpoint(log: Folder, upto: int) -> Checkpoint | None:
@@ -93,6 +82,26 @@ def find_checkpoint(log: Folder, upto: int) -> Checkpoint | None:
         if len(names) == parts:
             return Checkpoint(log, version, tuple(sorted(names.values())))
     return None
+
+
+def _bodies(place: bytes | str | BinaryIO, kind: str) -> Iterator[dict[str, Any]]:
+    """Return the actions of a kind in one file."""
+    if isinstance(place, bytes):
+        for line in place.decode().split("\n"):
+            body = json.loads(line).get(kind) if line.strip() else None
+            if body is not None:
+                yield body
+        return
+    with pq.ParquetFile(place) as file:
+        schema = file.schema_arrow
+        if kind not in schema.names:
+            return
+        parts = [part.name for part in schema.field(kind).type]
+        wanted = [f"{kind}.{part}" for part in parts if part not in _PARSED]
+        if "stats_parsed" in parts and "stats" not in parts:
+            wanted.append(f"{kind}.stats_parsed.numRecords")
+        rows = file.read(wanted).column(kind).drop_null().to_pylist()
+    yield from map(_body, rows)
 
 
 def _body(row: dict[str, Any]) -> dict[str, Any]:

@@ -217,7 +217,7 @@ class DeltaLogFiles:
             known = self._commits.known(version)
             return None if known is None else known.commit
         try:
-            data, mark = self.folder.storage.get_marked(self._file(version))
+            data, mark = self.folder.storage.get_marked(self._file(version), self._marks.get(version))
             text = data.decode()
         except FileNotFoundError:
             return None
@@ -234,7 +234,11 @@ class DeltaLogFiles:
         versions = [version for version in versions if self._commits.known(version) is None]
         for part in range(0, len(versions), self._options.log_commits_kept):
             some = versions[part : part + self._options.log_commits_kept]
-            for version, read in zip(some, self.folder.storage.get_many(list(map(self._file, some))), strict=True):
+            files = list(map(self._file, some))
+            seen = {
+                file: self._marks[version] for version, file in zip(some, files, strict=True) if version in self._marks
+            }
+            for version, read in zip(some, self.folder.storage.get_many(files, seen), strict=True):
                 with suppress(ValueError, TrickleError):
                     if read is not None:
                         self._parsed(version, read[0].decode(), read[1])

@@ -30,7 +30,7 @@ from pyspark.errors import PySparkException
 from trickle.errors import StorageError
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.locks import ThreadLocks
-from trickle.tables.storage.protocol import Mark, Scannable, Sink, TooLargeError, UncertainPutError
+from trickle.tables.storage.protocol import NOTHING_SEEN, Mark, Scannable, Sink, TooLargeError, UncertainPutError
 from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
 from trickle.tables.storage.settings import hadoop_conf
 
@@ -241,12 +241,16 @@ class HadoopStorage:
             finally:
                 source.close()
 
-    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+    def get_marked(self, address: str, seen: Mark | None = None) -> tuple[bytes, Mark | None]:  # noqa: ARG002
         """Look at a file, then read it: a write in between makes another mark."""
         mark = self.mark(address)
         return self.get(address), mark
 
-    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
+    def get_many(
+        self,
+        addresses: Sequence[str],
+        seen: Mapping[str, Mark] = NOTHING_SEEN,  # noqa: ARG002 - nothing is kept for the next process
+    ) -> list[tuple[bytes, Mark | None] | None]:
         """Read files at once."""
 
         def found(address: str) -> tuple[bytes, Mark | None] | None:
@@ -422,8 +426,13 @@ class HadoopStorage:
         tail = min(size, TAIL)
         return cast("BinaryIO", RemoteFile(size, part(size - tail, tail), part))
 
-    def scannable(self, addresses: Sequence[str]) -> Scannable:
-        """Return copies; polars knows no file system of Hadoop.
+    @contextmanager
+    def scannable(
+        self,
+        addresses: Sequence[str],
+        parts: Sequence[Sequence[tuple[int, int]]] = (),  # noqa: ARG002 - files are copied whole
+    ) -> Iterator[Scannable]:
+        """Give copies; polars knows no file system of Hadoop.
 
         Raises:
             TooLargeError: There is too much to copy.
@@ -431,7 +440,7 @@ class HadoopStorage:
         new = [address for address in addresses if self._copies.known(address) is None]
         if sum(self._at_once(self.size, new)) > self._copied:
             raise TooLargeError(addresses[0])
-        return Scannable(self._at_once(self._copy_of, addresses))
+        yield Scannable(self._at_once(self._copy_of, addresses))
 
     @contextmanager
     def writable(self, address: str) -> Iterator[Sink]:

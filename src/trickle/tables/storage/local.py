@@ -10,7 +10,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Final
 
-from trickle.tables.storage.protocol import Scannable, Sink
+from trickle.tables.storage.protocol import NOTHING_SEEN, Scannable, Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,12 +66,16 @@ class LocalStorage:
         except NotADirectoryError as error:
             raise FileNotFoundError(address) from error
 
-    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+    def get_marked(self, address: str, seen: Mark | None = None) -> tuple[bytes, Mark | None]:  # noqa: ARG002
         """Look at a file, then read it: a write in between makes another mark."""
         mark = self.mark(address)
         return self.get(address), mark
 
-    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
+    def get_many(
+        self,
+        addresses: Sequence[str],
+        seen: Mapping[str, Mark] = NOTHING_SEEN,  # noqa: ARG002 - the files are here
+    ) -> list[tuple[bytes, Mark | None] | None]:
         """Read files, one after the other."""
         found: list[tuple[bytes, Mark | None] | None] = []
         for address in addresses:
@@ -165,9 +169,14 @@ class LocalStorage:
         """Return the path."""
         return address
 
-    def scannable(self, addresses: Sequence[str]) -> Scannable:
-        """Return the paths."""
-        return Scannable(list(addresses))
+    @contextmanager
+    def scannable(
+        self,
+        addresses: Sequence[str],
+        parts: Sequence[Sequence[tuple[int, int]]] = (),  # noqa: ARG002 - they are read where they are
+    ) -> Iterator[Scannable]:
+        """Give the paths."""
+        yield Scannable(list(addresses))
 
     @contextmanager
     def writable(self, address: str) -> Iterator[Sink]:

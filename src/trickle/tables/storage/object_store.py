@@ -1,19 +1,24 @@
 """Files on object stores, by obstore: S3 and servers that speak like it, Azure, Google Cloud Storage.
 
 An address is the whole URI, unquoted. A commit is a conditional PUT. There are no folders and no locks: a prefix with nothing
-in it is not there, and within a process callers wait for each other. Files of Parquet outside logs never change once they are
-written, so small ones are kept.
+in it is not there, and within a process callers wait for each other.
+
+Files of Parquet outside logs never change once they are written, so small ones are kept in memory. On this machine's disk are
+kept files whose names hold a UUID, which nobody gives twice; and commits and old checkpoints, whose names come again when a
+table is made anew, under their ETags too: these are used only when the store has just told the same ETag.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
@@ -22,18 +27,25 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
+from trickle.tables.storage.disk_cache import BLOCK as DISK_BLOCK
+from trickle.tables.storage.disk_cache import together
 from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
 from trickle.tables.storage.locks import ThreadLocks
-from trickle.tables.storage.protocol import Mark, Scannable, Sink, UncertainPutError
+from trickle.tables.storage.protocol import NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
 from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from trickle.tables.storage.credentials import ClientSettings
+    from trickle.tables.storage.disk_cache import DiskCache, Kept, Range
 
 _AT_ONCE: Final = 16
 _POOL: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-storage")
+_PARTS: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-parts")
+"""For parts of files, which threads of the other one wait for."""
+
 _TRIES: Final = 3
 """How often a read is tried whose body breaks off; refusals to answer are retried by the client."""
 
@@ -43,6 +55,18 @@ CACHE_BYTES: Final = 64 * 1024 * 1024
 
 _JUST_NOW: Final = 60.0
 """Seconds: nobody who cleans up takes files away that are so young."""
+
+_OPEN_AT_ONCE: Final = 200
+"""Files: a process may have no more than some hundreds open."""
+
+_GAP: Final = 4 * DISK_BLOCK
+"""Bytes that are fetched in vain rather than by another request."""
+
+_COMMIT: Final = re.compile(r"/\d{20}\.json")
+_LASTING: Final = re.compile(r"[^/]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.(parquet|bin)")
+_LONG_AGO: Final = float("-inf")
+_BEFORE_HINT: Final = 200
+"""Commits before the last checkpoint whose ETags one page of a list tells too."""
 
 _MARGIN: Final = timedelta(seconds=60)
 _KINDS: Final = {"s3": S3Store, "azure": AzureStore, "gcs": GCSStore}
@@ -61,6 +85,7 @@ class ObjectStorage:
         tail: How many bytes the first request for a file fetches.
         block: How many a later one fetches at least.
         cache: How many bytes of small files are kept.
+        disk: Where more is kept, None if nowhere.
     """
 
     def __init__(
@@ -72,11 +97,12 @@ class ObjectStorage:
         tail: int = TAIL,
         block: int = BLOCK,
         cache: int = CACHE_BYTES,
+        disk: DiskCache | None = None,
     ) -> None:
         """Make a client; asks nothing yet."""
         self.root = root
         self._settings = settings
-        self._tail, self._block, self._cache = tail, block, cache
+        self._tail, self._block, self._cache, self._disk = tail, block, cache, disk
         self._credential: _Credential | None = None
         config = {"bucket": root.partition("://")[2], **settings.config} if kind == "s3" else settings.config
         provider = {} if settings.provider is None else {"credential_provider": self._renewed}
@@ -107,6 +133,19 @@ class ObjectStorage:
     def _path(self, address: str) -> str:
         return address[len(self.root) + 1 :]
 
+    def _key(self, address: str, mark: Mark | None = None) -> str:
+        """Return what a file is called on this machine's disk: on another server it is another file."""
+        server = (self._settings.config.get(name) for name in ("endpoint", "account_name", "base_url"))
+        return blake2b("\n".join(map(str, (*server, address, mark))).encode(), digest_size=20).hexdigest()
+
+    def _kept_on_disk(
+        self, address: str, mark: Mark | None = None, size: int | None = None
+    ) -> AbstractContextManager[Kept | None]:
+        """Open a file as far as it is on this machine's disk; None without a disk, or if its name does not tell which it is."""
+        if self._disk is None or (mark is None and not _is_lasting(address)):
+            return nullcontext()
+        return self._disk.opened(self._key(address, mark), size)
+
     @contextmanager
     def _named(self, address: str, *, puts: bool = False) -> Iterator[None]:
         """Turn the client's errors into ours."""
@@ -131,7 +170,7 @@ class ObjectStorage:
 
     def versions(self, log: str, known: int) -> Mapping[int, Mark]:
         """List from the known commit on: one request tells that it is the same, and which came since."""
-        return self._listed(log, known if known >= 0 else self._hinted(log)) or (
+        return self._listed(log, known if known >= 0 else max(self._hinted(log) - _BEFORE_HINT, -1)) or (
             self._listed(log, -1) if known < 0 else {}
         )
 
@@ -169,13 +208,25 @@ class ObjectStorage:
         """Read a file."""
         return self.get_marked(address)[0]
 
-    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
+    def get_marked(self, address: str, seen: Mark | None = None) -> tuple[bytes, Mark | None]:
         """Read a file; the answer has the ETag of what it holds."""
-        return self._tried(address, lambda: self._get(address))
+        if seen is not None:
+            with self._kept_on_disk(address, seen) as kept:
+                data = None if kept is None else kept.read(0, kept.size)
+            if data is not None:
+                return data, seen
+        data, mark = self._tried(address, lambda: self._get(address))
+        self._keep_commit(address, data, mark)
+        return data, mark
 
     def _get(self, address: str) -> tuple[bytes, Mark | None]:
         answer = obstore.get(self._store, self._path(address))
         return bytes(answer.bytes()), _tag(answer.meta)
+
+    def _keep_commit(self, address: str, data: bytes, mark: Mark | None) -> None:
+        """Keep a commit of a log under its ETag, for the next process to which a list of the log tells the same."""
+        if self._disk is not None and mark is not None and _COMMIT.fullmatch(address, address.rfind("/")):
+            self._disk.keep(self._key(address, mark), len(data), 0, data)
 
     def _tried(self, address: str, read: Callable[[], R]) -> R:
         """Read again what broke off."""
@@ -188,19 +239,40 @@ class ObjectStorage:
                         raise
             return read()
 
-    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
+    def get_many(
+        self, addresses: Sequence[str], seen: Mapping[str, Mark] = NOTHING_SEEN
+    ) -> list[tuple[bytes, Mark | None] | None]:
         """Read files at once."""
 
         def found(address: str) -> tuple[bytes, Mark | None] | None:
             try:
-                return self.get_marked(address)
+                return self.get_marked(address, seen.get(address))
             except FileNotFoundError:
                 return None
 
         return self._at_once(found, addresses)
 
-    def get_ranges(self, address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def get_ranges(self, address: str, ranges: Sequence[Range]) -> list[bytes]:
         """Read parts of a file at once; those that lie close together by one request."""
+        if self._disk is not None and self._disk.has_room(1) and _is_lasting(address):
+            with self._kept_on_disk(address) as kept:
+                size = None if kept is None else kept.size
+            if size is None:
+                size, _, _ = self._end(address)
+            return self._ranges(address, size, ranges)
+        return self._ranges(address, 0, ranges)
+
+    def _ranges(self, address: str, size: int, ranges: Sequence[Range], mark: Mark | None = None) -> list[bytes]:
+        """Read parts of a file, from this machine's disk if it may be kept there."""
+        for is_filled in (False, True) if size else ():
+            with self._kept_on_disk(address, mark, size) as kept:
+                found = [None if kept is None else kept.read(*range_) for range_ in ranges]
+                if None not in found:
+                    return cast("list[bytes]", found)
+                if kept is None or is_filled or not self._has_room(ranges):
+                    break
+                lacking = kept.lacking(ranges)
+            self._fill([(address, size, lacking)], mark)
         starts, lengths = [start for start, _ in ranges], [length for _, length in ranges]
         asked = [place for place, length in enumerate(lengths) if length]
         if not asked:
@@ -208,8 +280,25 @@ class ObjectStorage:
         starts, lengths = [starts[place] for place in asked], [lengths[place] for place in asked]
         path = self._path(address)
         parts = self._tried(address, lambda: obstore.get_ranges(self._store, path, starts=starts, lengths=lengths))
-        found = dict(zip(asked, map(bytes, parts), strict=True))
-        return [found.get(place, b"") for place in range(len(ranges))]
+        read = dict(zip(asked, map(bytes, parts), strict=True))
+        return [read.get(place, b"") for place in range(len(ranges))]
+
+    def _has_room(self, ranges: Iterable[Range]) -> bool:
+        return self._disk is not None and self._disk.has_room(sum(length for _, length in ranges))
+
+    def _fill(self, lacking: Iterable[tuple[str, int, Iterable[Range]]], mark: Mark | None = None) -> None:
+        """Fetch parts of files of given sizes for the disk, all at once; only of that of the mark, if any."""
+
+        def fetch(part: tuple[str, int, int, int]) -> None:
+            address, size, start, length = part
+            data, tag = self._tried(address, lambda: self._part(address, start, length))
+            if self._disk is not None and mark in (None, tag):
+                self._disk.keep(self._key(address, mark), size, start, data)
+
+        parts = [
+            (address, size, *part) for address, size, runs in lacking for part in together(runs, _GAP, self._block)
+        ]
+        list(_PARTS.map(fetch, parts) if len(parts) > 1 else map(fetch, parts))
 
     def missing(self, addresses: Iterable[str]) -> list[str]:
         """Ask for all at once, but not for those that were there just now."""
@@ -222,9 +311,7 @@ class ObjectStorage:
 
         def fetch(address: str) -> None:
             with suppress(OSError):  # the reader will find out
-                size, tail = self._tried(address, lambda: self._end(address))
-                if len(tail) == size:
-                    self._keep(address, tail)
+                self._end(address)
 
         self._at_once(fetch, [address for address in addresses if address not in self._kept])
 
@@ -271,6 +358,7 @@ class ObjectStorage:
         for _ in range(_TRIES):
             try:
                 made = obstore.put(self._store, self._path(address), data, mode="create", use_multipart=False)
+                self._keep_commit(address, data, _tag(made))
                 return _tag(made)
             except (BaseError, FileNotFoundError) as error:
                 refused = storage_error(error, address, puts=True) or OSError(type(error).__name__)
@@ -340,40 +428,93 @@ class ObjectStorage:
         kept = self._kept.get(address)
         if kept is not None:
             return io.BytesIO(kept.data)
-        size, tail = self._tried(address, lambda: self._end(address))
+        size, tail, mark = self._end(address)
         if len(tail) == size:
-            self._keep(address, tail)
             return io.BytesIO(tail)
 
         def part(start: int, length: int) -> bytes:
-            return self.get_ranges(address, [(start, length)])[0]
+            return self._ranges(address, size, [(start, length)], mark)[0]
 
         return cast("BinaryIO", RemoteFile(size, tail, part, self._block))
 
-    def _end(self, address: str) -> tuple[int, bytes]:
-        """Return the size of a file, and its end."""
+    def _end(self, address: str) -> tuple[int, bytes, Mark | None]:
+        """Return the size of a file, its end, and what it is to be known by besides its name; keep it if it is small."""
+        with self._kept_on_disk(address) as kept:
+            if kept is not None:
+                start = -(-max(kept.size - self._tail, 0) // DISK_BLOCK) * DISK_BLOCK
+                tail = kept.read(start, kept.size - start) if start < kept.size else None
+                if tail is not None:
+                    if not start:
+                        self._keep(address, tail, _LONG_AGO)
+                    return kept.size, tail, None
+        size, tail, mark = self._tried(address, lambda: self._fetched_end(address))
+        if len(tail) == size:
+            self._keep(address, tail)
+        mark = None if _is_lasting(address) else mark
+        if self._disk is not None and (_is_lasting(address) or (mark is not None and len(tail) < size)):
+            self._disk.keep(self._key(address, mark), size, size - len(tail), tail)
+        return size, tail, mark
+
+    def _part(self, address: str, start: int, length: int) -> tuple[bytes, Mark | None]:
+        answer = obstore.get(self._store, self._path(address), options={"range": (start, start + length)})
+        return bytes(answer.bytes()), _tag(answer.meta)
+
+    def _fetched_end(self, address: str) -> tuple[int, bytes, Mark | None]:
         path = self._path(address)
         if self._has_suffixes:
             answer = obstore.get(self._store, path, options={"range": {"suffix": self._tail}})
         else:
             size = int(obstore.head(self._store, path)["size"])
             answer = obstore.get(self._store, path, options={"range": (max(size - self._tail, 0), size)})
-        return int(answer.meta["size"]), bytes(answer.bytes())
+        return int(answer.meta["size"]), bytes(answer.bytes()), _tag(answer.meta)
 
-    def _keep(self, address: str, data: bytes) -> None:
+    def _keep(self, address: str, data: bytes, since: float | None = None) -> None:
         if not is_fixed(address):
             return
         with self._kept_lock:
-            self._kept[address] = _Kept(data)
+            self._kept[address] = _Kept(data, monotonic() if since is None else since)
             while sum(len(kept.data) for kept in self._kept.values()) > self._cache:
                 self._kept.pop(next(iter(self._kept)))
 
-    def scannable(self, addresses: Sequence[str]) -> Scannable:
-        """Return the bytes of files that are kept; else URIs, with what polars needs to read them."""
+    @contextmanager
+    def scannable(self, addresses: Sequence[str], parts: Sequence[Sequence[Range]] = ()) -> Iterator[Scannable]:
+        """Return the files that are kept, in memory or on this machine's disk; else URIs, with what polars needs for them."""
         held = [self._kept.get(address) for address in addresses]
         if None not in held:
-            files: list[Any] = [io.BytesIO(kept.data) for kept in held if kept is not None]
-            return Scannable(files)
+            yield Scannable([io.BytesIO(kept.data) for kept in held if kept is not None])
+            return
+        with ExitStack() as opened:
+            files = self._filled(addresses, parts, opened)
+            yield self._scanned_there(addresses) if files is None else Scannable(files)
+
+    def _filled(
+        self, addresses: Sequence[str], parts: Sequence[Sequence[Range]], opened: ExitStack
+    ) -> list[BinaryIO] | None:
+        """Return files on this machine's disk that have some parts; None if they cannot be there."""
+        if not parts or len(addresses) > _OPEN_AT_ONCE or not all(map(_is_lasting, addresses)):
+            return None
+        if not self._has_room(range_ for some in parts for range_ in some):
+            return None
+        files: dict[str, BinaryIO] = {}
+        for is_filled in (False, True):
+            lacking = []
+            for address, some in zip(addresses, parts, strict=True):
+                if address in files:
+                    continue
+                with self._kept_on_disk(address) as kept:
+                    size = self._end(address)[0] if kept is None else kept.size
+                    left = some if kept is None else kept.lacking(some)
+                    if kept is not None and not left:
+                        files[address] = opened.enter_context(kept.file())
+                    else:
+                        lacking.append((address, size, left))
+            if not lacking:
+                return [files[address] for address in addresses]
+            if not is_filled:
+                self._fill(lacking)
+        return None
+
+    def _scanned_there(self, addresses: Sequence[str]) -> Scannable:
         options = {**self._settings.config, **self._settings.client}
         if self._settings.provider is not None:
             held_now = self._renewed()
@@ -392,6 +533,8 @@ class ObjectStorage:
         data = buffer.getvalue()
         sink.size = len(data)
         sink.wait = _POOL.submit(self.put, address, data).result
+        if self._disk is not None and _is_lasting(address):
+            _POOL.submit(self._disk.keep, self._key(address), len(data), 0, data)
         if len(data) <= self._tail:
             self._keep(address, data)
 
@@ -414,6 +557,11 @@ def _tag(meta: Any) -> str | None:
     """Return an ETag; Azure quotes it in answers about a file, and not in lists."""
     tag = meta["e_tag"]
     return None if tag is None else str(tag).removeprefix("W/").strip('"')
+
+
+def _is_lasting(address: str) -> bool:
+    """Return whether a name belongs to one file for ever."""
+    return _LASTING.fullmatch(address, address.rfind("/") + 1) is not None
 
 
 def _commits(pages: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Mark]]:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 
 Mark: TypeAlias = Hashable
 """What distinguishes a file from another put in its place: an inode and its times, or an ETag."""
@@ -37,12 +38,15 @@ class Scannable:
     """Files as polars takes them.
 
     Attributes:
-        files: Paths or URIs, or the bytes of the files.
+        files: Paths or URIs, or the bytes of the files, or open files that may have holes where nothing was asked for.
         options: The other arguments of ``scan_parquet`` and ``read_parquet`` that it needs to read them.
     """
 
     files: Any
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+NOTHING_SEEN: Final[Mapping[str, Mark]] = MappingProxyType({})
 
 
 class UncertainPutError(OSError):
@@ -76,12 +80,17 @@ class Storage(Protocol):
         """Read a file."""
         ...
 
-    def get_marked(self, address: str) -> tuple[bytes, Mark | None]:
-        """Read a file, with a mark that a later write does not have."""
+    def get_marked(self, address: str, seen: Mark | None = None) -> tuple[bytes, Mark | None]:
+        """Read a file, with a mark that a later write does not have.
+
+        If the caller has just ``seen`` its mark, the file of that mark will do, wherever it is kept.
+        """
         ...
 
-    def get_many(self, addresses: Sequence[str]) -> list[tuple[bytes, Mark | None] | None]:
-        """Read files at once, with their marks; None for each that is not there."""
+    def get_many(
+        self, addresses: Sequence[str], seen: Mapping[str, Mark] = NOTHING_SEEN
+    ) -> list[tuple[bytes, Mark | None] | None]:
+        """Read files at once, as ``get_marked`` does; None for each that is not there."""
         ...
 
     def get_ranges(self, address: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -145,8 +154,12 @@ class Storage(Protocol):
         """Return a file as pyarrow takes it: a path, or a file that is open."""
         ...
 
-    def scannable(self, addresses: Sequence[str]) -> Scannable:
-        """Return files as polars takes them.
+    def scannable(
+        self, addresses: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]] = ()
+    ) -> AbstractContextManager[Scannable]:
+        """Give files as polars takes them, for as long as the context lasts.
+
+        ``parts`` tells of each what will be read: without it, nothing is fetched before.
 
         Raises:
             TooLargeError: They would have to be copied.

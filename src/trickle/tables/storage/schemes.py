@@ -9,6 +9,8 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.model.options import DEFAULT
+from trickle.tables.storage.disk_cache import DiskCache
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.settings import current_settings, running_spark
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from trickle.tables.storage.settings import Settings
 
 LOCAL: Final = LocalStorage()
+_DISK: Final = DiskCache(DEFAULT.disk_cache_bytes)
 _LOG: Final = logging.getLogger("trickle")
 
 
@@ -102,6 +105,11 @@ def folder_at(location: str) -> Folder | None:
     return None if storage is None else Folder(storage, f"{root}/{path}".rstrip("/"))
 
 
+def limit_disk_cache(bytes_: int) -> None:
+    """Say how much of object stores this process may keep on this machine's disk, for all their buckets."""
+    _DISK.max_bytes = bytes_
+
+
 def why_spark(location: str) -> str | None:
     """Say why only Spark can reach an object store; None if that is not so."""
     scheme, _, rest = location.partition("://")
@@ -142,7 +150,7 @@ def _bucket(scheme: str, authority: str, root: str) -> _Opened:
         if known is None or known.context is not context:
             try:
                 kind, settings = OBJECT_STORES[scheme](root, authority, current_settings())
-                known = _Opened(context, ObjectStorage(kind, root, settings))
+                known = _Opened(context, ObjectStorage(kind, root, settings, disk=_DISK))
             except UnmappedError as error:
                 known = _Opened(context, None, str(error))
                 _LOG.warning("Spark does all reading and writing of tables in %s: only it knows %s.", root, error)

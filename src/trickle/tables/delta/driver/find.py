@@ -6,7 +6,8 @@ in six million rows costs about what reading their keys costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -27,12 +28,13 @@ from trickle.tables.storage.protocol import TooLargeError
 from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from trickle.tables.arrow.rows import Numbers
     from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.cache.encoding import Encoded
-    from trickle.tables.storage.protocol import Storage
+    from trickle.tables.storage.protocol import Scannable, Storage
 
 _WIDEST: Final = 16
 """Bytes of a value, texts aside."""
@@ -40,6 +42,9 @@ _WIDEST: Final = 16
 _PLACE: Final = 2
 """Bytes of a place in a list of texts."""
 
+
+_FOOTER_END: Final = 8
+"""Bytes after the footer: its length, and what says that this is a file of Parquet."""
 
 IN_FILE, IN_ROW = "__trickle_file", "__trickle_row"
 """Columns for the number of a file, and of a row in it."""
@@ -62,12 +67,21 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """Of a file: the types and ids of its columns, the bytes they may take when decoded, and its rows."""
+    """Of a file: the types and ids of its columns, the bytes they may take when decoded, and its rows.
+
+    If it is elsewhere, also the places of the bytes of its footer and its columns.
+    """
 
     types: Mapping[str, Any]
     ids: Mapping[str, bytes]
     sizes: Mapping[str, int]
     rows: int
+    footer: tuple[int, int] = (0, 0)
+    chunks: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+    def parts(self, names: Iterable[str]) -> list[tuple[int, int]]:
+        """Return what of a file elsewhere is read for some columns."""
+        return [self.footer, *(chunk for name in dict.fromkeys(names) for chunk in self.chunks[name])]
 
     def has(self, field: pa.Field) -> bool:
         """Return whether the file has a column of this type, or one whose whole numbers are just narrower."""
@@ -153,10 +167,10 @@ class Finder:
                 new: Sequence[pl.Series] = ()
                 try:
                     if room.missing:
-                        place = self._storage.scannable([files[number] for number in numbers])
-                        frame = pl.read_parquet(
-                            place.files, columns=room.missing, glob=False, hive_partitioning=False, **place.options
-                        )
+                        with self._scannable(numbers, files, facts, room.missing) as place:
+                            frame = pl.read_parquet(
+                                place.files, columns=room.missing, glob=False, hive_partitioning=False, **place.options
+                            )
                         new = frame.rechunk().get_columns()
                 finally:
                     held = self._columns.keep(room.address, room.sizes, room.missing, new)
@@ -166,25 +180,35 @@ class Finder:
                 rows = self._matching(room.address, held, names, wanted, addressed=addressed)
                 found.append(_by_file(rows, numbers, counts) if addressed else rows)
             for numbers in _alike(left, facts, needed):
-                places = self._storage.scannable([files[number] for number in numbers])
-                scan = pl.scan_parquet(
-                    places.files,
-                    glob=False,
-                    extra_columns="ignore",
-                    hive_partitioning=False,
-                    row_index_name=IN_ROW if addressed else None,
-                    **places.options,
-                )
-                types = facts[numbers[0]].types
-                scan = scan.filter(*(one.test(name, _as_held(one.values, types[name])) for name, one in wanted.items()))
-                scan = scan.select([*names, IN_ROW] if addressed else names)
-                rows = scan.head(self._options.lookup_rows + 1).collect()
+                with self._scannable(numbers, files, facts, needed) as place:
+                    scan = pl.scan_parquet(
+                        place.files,
+                        glob=False,
+                        extra_columns="ignore",
+                        hive_partitioning=False,
+                        row_index_name=IN_ROW if addressed else None,
+                        **place.options,
+                    )
+                    types = facts[numbers[0]].types
+                    scan = scan.filter(
+                        *(one.test(name, _as_held(one.values, types[name])) for name, one in wanted.items())
+                    )
+                    scan = scan.select([*names, IN_ROW] if addressed else names)
+                    rows = scan.head(self._options.lookup_rows + 1).collect()
                 read.append(_by_file(rows, numbers, counts) if addressed else rows)
         except (pl.exceptions.PolarsError, FileNotFoundError, TooLargeError) as error:
             raise NeedsSparkError from error
         if sum(rows.height for rows in (*found, *read)) > self._options.lookup_rows:
             raise NeedsSparkError
         return _joined(schema, found, read)
+
+    def _scannable(
+        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
+    ) -> AbstractContextManager[Scannable]:
+        """Give some files to polars, which will read these columns."""
+        told = all(facts[number].chunks.keys() >= set(names) for number in numbers)
+        parts = [facts[number].parts(names) for number in numbers] if told else ()
+        return self._storage.scannable([files[number] for number in numbers], parts)
 
     def _room(
         self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
@@ -354,13 +378,30 @@ def _in_order(values: pa.Array) -> pl.Series:
 def _facts(storage: Storage, file: str) -> _Facts:
     """Read the footer of a file."""
     try:
-        with pq.ParquetFile(storage.readable(file)) as parquet:
+        place = storage.readable(file)
+        with pq.ParquetFile(place) as parquet:
             check_calendar(parquet)
             types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
             ids = {f.name: id_ for f in parquet.schema_arrow if (id_ := (f.metadata or {}).get(FILE_FIELD_ID))}
-            return _Facts(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
+            facts = _Facts(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
+            if not isinstance(place, io.IOBase):
+                return facts
+            length = parquet.metadata.serialized_size + _FOOTER_END
+            footer = place.seek(0, io.SEEK_END) - length, length
+            return replace(facts, footer=footer, chunks=_chunks(parquet.metadata))
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
+
+
+def _chunks(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int]]]:
+    """Return where the bytes of a file's columns are, by name."""
+    chunks: dict[str, list[tuple[int, int]]] = {}
+    for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
+        for chunk in (group.column(place) for place in range(group.num_columns)):
+            starts = chunk.data_page_offset, chunk.dictionary_page_offset
+            start = min(start for start in starts if start is not None)
+            chunks.setdefault(chunk.path_in_schema, []).append((start, chunk.total_compressed_size))
+    return chunks
 
 
 def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
