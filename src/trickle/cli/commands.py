@@ -34,7 +34,7 @@ def observing(settings: Settings) -> Iterator[Observer]:
     from trickle.tables.storage.settings import give_settings
 
     if not settings.has_own_session:
-        give_settings(settings.conf)
+        give_settings(settings.spark_settings)
         yield Observer(warehouse_places(settings.folder(), settings.schema))
         return
     with _session(settings) as trickle:
