@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from trickle._version import __version__
-from trickle.cli.interrupt import check_interrupts, watch_interrupts
+from trickle.cli.interrupt import check_interrupts, was_interrupted, watch_interrupts
 from trickle.cli.settings import Format, Settings, read_pairs
 from trickle.errors import TrickleError
 
@@ -124,18 +124,26 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
         check_interrupts()
         return code
     except TrickleError as error:
+        if was_interrupted():
+            return _interrupted()
         _show(error, settings)
         return USAGE if error.code in _USAGE_CODES else FAILED
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted.\n")
-        return INTERRUPTED
+        return _interrupted()
     except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if settings.debug:
             raise
+        if was_interrupted():
+            return _interrupted()
         sys.stderr.write(f"Error: {type(error).__name__}: {error}\nThis is a defect of Trickle; --debug shows where.\n")
         return FAILED
+
+
+def _interrupted() -> int:
+    sys.stderr.write("Interrupted.\n")
+    return INTERRUPTED
 
 
 def _show(error: TrickleError, settings: Settings) -> None:

@@ -15,6 +15,11 @@ def watch_interrupts() -> None:
         signal.signal(signal.SIGINT, _take)
 
 
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C was typed: what failed since may have failed for it."""
+    return _seen.is_set()
+
+
 def check_interrupts() -> None:
     """Raise again what was swallowed.
 

@@ -40,8 +40,8 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
         from trickle.api import Trickle
 
         spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
+        watch_interrupts()  # before anything else is asked of Spark: its own handler breaks what is being said to the JVM
         trickle = Trickle(spark, history=_history(spark, settings))
-        watch_interrupts()
         _use_schema(trickle, settings)
     try:
         check_interrupts()

@@ -20,7 +20,7 @@ from trickle.cli.run import EventLines, Interruption
 from trickle.cli.settings import Format, Settings
 from trickle.cli.shown import duration, status_table
 from trickle.cli.spark import _machine_settings
-from trickle.errors import SessionError
+from trickle.errors import SessionError, SparkError
 from trickle.model.definition import Took
 
 
@@ -177,3 +177,22 @@ def test_a_swallowed_ctrl_c_is_raised_again(monkeypatch):
             interrupt.check_interrupts()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("error", [SparkError("SPARK_ERROR", "the JVM does not answer"), RuntimeError("broken")])
+def test_what_fails_for_a_ctrl_c_is_told_as_one(monkeypatch, capsys, error):
+    from trickle.cli import app, interrupt
+
+    def body(_: Settings) -> int:
+        with contextlib.suppress(BaseException):
+            signal.raise_signal(signal.SIGINT)
+        raise error
+
+    monkeypatch.setattr(interrupt, "_seen", threading.Event())
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        code = app._run(body, Settings(), {})
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert (code, *capsys.readouterr()) == (130, "", "Interrupted.\n")
