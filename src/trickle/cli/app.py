@@ -118,6 +118,7 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
         warnings.simplefilter("ignore")
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger("pyspark").setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(lambda _: False)  # where py4j tells of a Ctrl-C, with a trace; not those below it
     watch_interrupts()
     try:
         code = body(settings, **given)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.cli.interrupt import check_interrupts, watch_interrupts
+from trickle.cli.interrupt import check_interrupts, keeping_interrupts
 from trickle.cli.output import console
 from trickle.errors import SessionError
 from trickle.model.names import quote, split_name
@@ -39,8 +39,8 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
     with waiting("Starting Spark"):
         from trickle.api import Trickle
 
-        spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
-        watch_interrupts()  # before anything else is asked of Spark: its own handler breaks what is being said to the JVM
+        with keeping_interrupts():
+            spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
         trickle = Trickle(spark, history=_history(spark, settings))
         _use_schema(trickle, settings)
     try:

@@ -180,14 +180,17 @@ def test_a_swallowed_ctrl_c_is_raised_again(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [SparkError("SPARK_ERROR", "the JVM does not answer"), RuntimeError("broken")])
-def test_what_fails_for_a_ctrl_c_is_told_as_one(monkeypatch, capsys, error):
+def test_what_fails_for_a_ctrl_c_is_told_as_one(monkeypatch, capsys, caplog, error):
     from trickle.cli import app, interrupt
 
     def body(_: Settings) -> int:
-        with contextlib.suppress(BaseException):
+        try:
             signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            logging.exception("as py4j does")
         raise error
 
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
     monkeypatch.setattr(interrupt, "_seen", threading.Event())
     before = signal.getsignal(signal.SIGINT)
     try:
@@ -196,3 +199,4 @@ def test_what_fails_for_a_ctrl_c_is_told_as_one(monkeypatch, capsys, error):
         signal.signal(signal.SIGINT, before)
 
     assert (code, *capsys.readouterr()) == (130, "", "Interrupted.\n")
+    assert caplog.records == []
