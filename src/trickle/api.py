@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from trickle.engine.alter import UNCHANGED, Alter, Alteration, Unchanged
 from trickle.engine.apply import Apply
 from trickle.engine.arguments import (
     check_choice,
+    check_format,
     check_function,
     check_limit,
     check_mode,
     check_names,
     check_switches,
     check_text,
+    check_until,
     check_versions,
     check_workers,
     read_resumption,
@@ -43,6 +45,7 @@ from trickle.schedule.loop import Loop
 from trickle.schedule.running import Running, stopped_by_signals
 from trickle.session import check_session
 from trickle.show.tables import history_list, status_list, table_list
+from trickle.sql.meaning import read_script, write_script
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
@@ -190,7 +193,7 @@ class Trickle:
         follow from these.
 
         Args:
-            definitions: Queries by name, specs, or the text of ``export``.
+            definitions: Queries by name, specs, the text of ``export``, or ``CREATE STREAM TABLE`` statements.
             dry_run: Only say what would be done.
             prune: Drop the stream tables of the same schemas that are not in the set.
 
@@ -198,16 +201,28 @@ class Trickle:
             DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``, ``BAD_DEFINITIONS``, or what ``create`` and ``alter`` raise.
         """
         with progress(self._engine.events):
-            return Apply(self._alter).apply(read_specs(definitions), dry_run=dry_run, prune=prune)
+            is_sql = isinstance(definitions, str) and not definitions.lstrip().startswith(("{", "["))
+            specs = read_specs(read_script(str(definitions)) if is_sql else definitions)
+            return Apply(self._alter).apply(specs, dry_run=dry_run, prune=prune)
 
     @verb
-    def export(self, names: Collection[str] | None = None) -> str:
-        """Write the definitions of stream tables, None for all, as JSON that ``apply`` reads back in any session."""
+    def export(self, names: Collection[str] | None = None, *, format: Literal["json", "sql"] = "json") -> str:
+        """Write the definitions of stream tables, None for all, as text that ``apply`` reads back.
+
+        Args:
+            names: The stream tables; None for all.
+            format: ``json``, which any session reads back as it is; or ``sql``, statements for people and repositories. Names
+                without a schema then mean the current one, and settings are those of the session that applies them.
+
+        Raises:
+            DefinitionError: ``BAD_OPTION``, another format, or SQL of a stream table that a DataFrame defines.
+        """
         check_names(names)
+        check_format(format)
         found = [
             (table.name, table.definition) for table in (self.tables() if names is None else map(self.table, names))
         ]
-        return write_specs(found)
+        return write_specs(found) if format == "json" else write_script(found)
 
     @verb
     def rename(self, name: str, new_name: str) -> StreamTable:
@@ -329,8 +344,9 @@ class Trickle:
 
         Args:
             workers: How many tables are refreshed at once, where neither reads the other.
-            until: When to end; None for never.
+            until: When to end, with a time zone; None for never.
         """
+        check_until(until)
         loop = self._loop(workers)
         with stopped_by_signals(loop.stop, loop.cancel):
             loop.run(until)
@@ -516,11 +532,13 @@ class Trickle:
         return cache_sizes()
 
     def settle(self) -> None:
-        """Wait for the checkpoints that refreshes left to be written beside them.
+        """Wait for the checkpoints, and the rows of the history table, that refreshes left to be written beside them.
 
         A process that ends right after a refresh calls this before it stops the session.
         """
         self._engine.catalog.results.settle()
+        if self._engine.history is not None:
+            self._engine.history.flush()
 
     @verb
     def drop(self, name: str, *, cascade: bool = False) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from trickle.answers import as_frame, describe_table, list_refreshes, list_tables
 from trickle.engine.arguments import check_differentiable
 from trickle.errors import DefinitionError, UnknownTableError
-from trickle.sql.meaning import QueryText, query_of, split_properties, words_of
+from trickle.sql.meaning import MAPS, QueryText, query_of, split_properties, words_of
 from trickle.sql.parse import parse
 from trickle.sql.statements import (
     Clauses,
@@ -30,7 +30,7 @@ from trickle.sql.statements import (
     SuspendStreamTable,
     UnsetProperties,
 )
-from trickle.sql.tokens import quote_string, syntax_error
+from trickle.sql.tokens import syntax_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ def carry_out(trickle: Trickle, statement: Statement, text: str, args: Any = Non
 
 def _create(trickle: Trickle, statement: CreateStreamTable, text: str) -> StreamTable:
     query, clauses = query_of(statement), statement.clauses
-    words, schedule = words_of(clauses), None if clauses.schedule is None else str(clauses.schedule)
+    words, schedule = words_of(clauses, statement.columns), None if clauses.schedule is None else str(clauses.schedule)
     mode = clauses.mode or "auto"
 
     def make() -> StreamTable:
@@ -87,23 +87,11 @@ def _create(trickle: Trickle, statement: CreateStreamTable, text: str) -> Stream
             return trickle.table(statement.name)
         if statement.must_be_incremental and mode == "auto":
             check_differentiable(statement.name, "differential", trickle.validate(query.text).obstacles)
-        made = trickle.create(
+        return trickle.create(
             statement.name, query.text, mode=mode, schedule=schedule, replace=statement.or_replace, **words
         )
-        _set_comments(trickle.spark, made, statement)
-        return made
 
     return _located(make, text, statement.query_start, query)
-
-
-def _set_comments(spark: SparkSession, made: StreamTable, statement: CreateStreamTable) -> None:
-    from trickle.model.names import quote, sql_name
-
-    known = {field.name: field.metadata.get("comment") for field in made.to_df().schema.fields}
-    for column in statement.columns:
-        if column.comment is not None and known.get(column.name) != column.comment:
-            literal = quote_string(column.comment).replace("${", "$\\u007b")
-            spark.sql(f"ALTER TABLE {sql_name(made.name)} ALTER COLUMN {quote(column.name)} COMMENT {literal}")
 
 
 def _replace_query(trickle: Trickle, statement: ReplaceQuery, text: str) -> StreamTable:
@@ -118,8 +106,9 @@ def _set(trickle: Trickle, statement: SetClauses, _: str) -> StreamTable:
     # As in Spark, properties that are not named stay.
     if clauses.properties is not None:
         words["properties"] = {**options.properties, **words.get("properties", {})}
-        if "tags" in words:
-            words["tags"] = {**options.tags, **words["tags"]}
+        for word in MAPS:
+            if word in words:
+                words[word] = {**getattr(options, word), **words[word]}
     words |= _other_layout(clauses)
     if clauses.policy == "incremental":
         table = trickle.table(statement.name)
@@ -140,10 +129,10 @@ def _other_layout(clauses: Clauses) -> dict[str, Any]:
 def _unset(trickle: Trickle, statement: UnsetProperties, _: str) -> StreamTable:
     options: TableOptions = trickle.table(statement.name).options
     own, others = split_properties(dict.fromkeys(statement.keys, "1"))
-    tags = own.pop("tags", {})
+    maps = {word: own.pop(word, {}) for word in MAPS} | {"properties": others}
     words: dict[str, Any] = {name: type(options).model_fields[name].get_default() for name in own}
-    words["properties"] = {key: value for key, value in options.properties.items() if key not in others}
-    words["tags"] = {key: value for key, value in options.tags.items() if key not in tags}
+    for word, gone in maps.items():
+        words[word] = {key: value for key, value in getattr(options, word).items() if key not in gone}
     return trickle.alter(statement.name, **words)
 
 
@@ -156,7 +145,13 @@ def _drop(trickle: Trickle, statement: DropStreamTable, _: str) -> None:
     try:
         trickle.drop(statement.name, cascade=statement.cascade)
     except UnknownTableError as error:
-        if not (statement.if_exists and error.code == "UNKNOWN_TABLE"):
+        engine = trickle._engine
+        # Of a plain table it would look as if it had been dropped.
+        if (
+            not statement.if_exists
+            or error.code != "UNKNOWN_TABLE"
+            or engine.catalog.is_there(engine.qualify(statement.name))
+        ):
             raise
 
 

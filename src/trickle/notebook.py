@@ -170,7 +170,11 @@ def _stream_table_words() -> _Words:
 
 def stream_table(trickle: Trickle, line: str, cell: str) -> StreamTable:
     """Create a stream table from the query in a cell."""
-    given = _stream_table_words().parse_args(shlex.split(line))
+    words = _stream_table_words()
+    try:
+        given = words.parse_args(shlex.split(line))
+    except ValueError as error:  # a quotation without an end
+        words.error(str(error).lower().rstrip("."))
     comment = {} if given.comment is None else {"comment": given.comment}
     query = cell.strip().rstrip(";")
     return trickle.create(given.name, query, mode=given.mode, schedule=given.schedule, replace=given.replace, **comment)

@@ -260,6 +260,8 @@ def test_tables_that_are_read_are_neither_dropped_nor_renamed(t, spark, orders):
         t.drop("a")
     with pytest.raises(DefinitionError, match="STILL_READ"):
         t.rename("a", "z")
+    with pytest.raises(DefinitionError, match="BAD_NAME"):
+        t.rename("c", "default.c")
     with pytest.raises(DefinitionError, match="CYCLE"):
         t.alter("a", "SELECT id, id AS amount FROM c")
     renamed = t.rename("c", "d")

@@ -40,6 +40,9 @@ def test_the_set_is_the_truth(t, spark):
 
     exported = t.export()
     assert actions(t.apply(exported)) == {"daily": "nothing", "best": "nothing"}
+    assert actions(t.apply(t.export(format="sql"))) == {"daily": "nothing", "best": "nothing"}
+    with pytest.raises(DefinitionError, match="BAD_OPTION"):
+        t.export(format="yaml")
 
     more = A.replace("AS total", "AS total, max(amount) AS most")
     wanted = {"daily": Spec("daily", more, options={"owner": "bob"}), "high": "SELECT most FROM daily"}
@@ -74,6 +77,8 @@ def test_bad_sets_change_nothing(t, spark):
         ({"ok": A, "bad": "DROP TABLE sales"}, "NOT_A_QUERY"),
         ({"ok": A, "sales": "SELECT 1 AS one"}, "NAME_TAKEN"),
         ([Spec("ok", A), Spec("ok", A)], "DUPLICATE_NAME"),
+        ([Spec("ok", A), Spec("applied.ok", A)], "DUPLICATE_NAME"),
+        ("SELECT 1 AS one", "BAD_DEFINITIONS"),
         ([Spec("ok", A, schedule="often")], "BAD_SCHEDULE"),
         ([Spec("ok", A, options={"colour": "red"})], "UNKNOWN_OPTION"),
         ([Spec("ok", A, options={"partition_by": "moon"})], "BAD_OPTION"),

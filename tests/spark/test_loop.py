@@ -139,6 +139,12 @@ def test_a_signal_ends_the_loop_cleanly(spark, tables):
     assert all(tables.verify(f"looped.{name}") for name in ("sums", "largest", "counts"))
 
 
+@pytest.mark.parametrize("until", [datetime(2020, 1, 1), "now", 5])
+def test_what_is_no_moment_is_refused(tables, until):
+    with pytest.raises(DefinitionError, match="BAD_OPTION"):
+        tables.run(until=until)
+
+
 def test_the_loop_ends_at_a_moment(tables):
     began = time.monotonic()
 

@@ -98,9 +98,44 @@ def test_a_project_is_planned_applied_and_changed(trickle, spark, tmp_path):
     assert sorted(map(tuple, spark.table("counts").collect())) == [(1, 2), (8, 1), (9, 1)]
     assert all(trickle.verify(table.name) for table in trickle.tables())
 
+    # Comments of columns are options: they are set in place, stay with another query, and are taken away.
+    b = "CREATE STREAM TABLE b (n COMMENT 'how many') AS SELECT count(*) FROM sales"
+    work = entered(trickle, make(tmp_path, FILES | {"c.py": more, "d.sql": b.replace("TABLE b", "TABLE d")}))
+    assert actions(work.apply())["d"] == "create"
+    assert spark.table("d").schema["n"].metadata == {"comment": "how many"}
+    b = b.replace("how many", "all").replace("TABLE b", "TABLE d")
+    assert actions(entered(trickle, make(tmp_path, {"d.sql": b})).apply())["d"] == "options"
+    assert spark.table("d").schema["n"].metadata == {"comment": "all"}
+    trickle.alter("d", "SELECT count(*) AS n, max(day) AS day FROM sales")
+    assert spark.table("d").schema["n"].metadata == {"comment": "all"}
+    b = b.replace(" COMMENT 'all'", "")
+    entered(trickle, make(tmp_path, {"d.sql": b})).apply()
+    assert not spark.table("d").schema["n"].metadata.get("comment")
+
+    (tmp_path / "d.sql").unlink()
     (tmp_path / "a.sql").unlink()
     assert actions(entered(trickle, tmp_path / "trickle.yml").plan())["a"] == "left"
     assert actions(entered(trickle, tmp_path / "trickle.yml").apply(prune=True))["a"] == "drop"
+
+
+def test_another_process_finds_nothing_to_do(trickle, spark, tmp_path):
+    best = """
+import trickle
+from pyspark.sql import functions as F
+
+@trickle.stream_table
+def best():
+    return spark.table("by_day").orderBy(F.desc("total"), "day").limit(2)
+
+@trickle.stream_table
+def by_day():
+    return spark.table("sales").groupBy("day").agg(F.sum("amount").alias("total"))
+"""
+    file = make(tmp_path, {"best.py": best})
+    entered(trickle, file).apply()
+
+    found = actions(entered(Trickle(spark), file).plan())
+    assert (found["best"], found["by_day"]) == ("nothing", "nothing")
 
 
 def test_validation_tells_of_each_table(trickle, tmp_path):
@@ -153,6 +188,11 @@ WRONG = {
         {"a.py": "import trickle\n@trickle.stream_table\ndef a():\n    pass"},
         "BAD_PYTHON",
         "a.py:2: the function gives a NoneType",
+    ),
+    "a policy that is not kept": (
+        {"a.sql": "CREATE STREAM TABLE a REFRESH POLICY INCREMENTAL AS\nSELECT rand() AS r FROM sales"},
+        "NON_DETERMINISTIC",
+        "a.sql:2",
     ),
     "a layout that does not fit": (
         {"a.sql": "SELECT day FROM sales", "b.sql": "-- trickle: {partition_by: moon}\nSELECT day FROM a"},

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from trickle import SourceError, StateError, Trickle
+from trickle import DefinitionError, SourceError, StateError, Trickle
 
 QUERY = "SELECT k, sum(v) AS total, count(*) AS n FROM src GROUP BY k"
 
@@ -107,6 +107,45 @@ def test_a_query_of_all_columns_gets_those_that_come(spark, t):
     assert is_exact(spark, "strict", query)
 
 
+def test_a_query_of_all_columns_loses_those_that_go_though_no_row_changes(spark, t):
+    query = "SELECT * FROM src WHERE v > 1"
+    t.create("wide", query)
+    t.create("strict", query, mode="differential")
+    spark.sql("ALTER TABLE src DROP COLUMN w")
+    with pytest.raises(SourceError, match="SOURCE_ALTERED"):
+        t.refresh("strict")
+    assert t.refresh("strict", full=True).mode == "full"
+    report = t.refresh("wide")
+    assert (report.mode, report.reason.code) == ("full", "DEFINITION_CHANGED")
+    assert spark.table("wide").columns == spark.table("strict").columns == ["id", "k", "v"]
+    spark.sql("INSERT INTO src VALUES (9, 'y', 9)")
+    assert {t.refresh(name).mode for name in ("wide", "strict")} == {"differential"}
+    assert is_exact(spark, "wide", query)
+    assert is_exact(spark, "strict", query)
+
+
+@pytest.mark.parametrize("how", ["alter", "replace", "apply"])
+def test_a_table_whose_column_was_renamed_gets_another_query(spark, t, how):
+    t.create("slim", "SELECT id, w FROM src", comment="kept")
+    spark.sql("ALTER TABLE src RENAME COLUMN w TO u")
+    spark.sql("INSERT INTO src VALUES (9, 'y', 9, 9)")
+    with pytest.raises(DefinitionError, match="BAD_SQL") as caught:
+        Trickle(spark).refresh("slim")
+    assert "\n" not in caught.value.message  # Spark's plan is no help
+    query = "SELECT id, u AS w FROM src"
+    if how == "alter":
+        t.alter("slim", query)
+    elif how == "replace":
+        t.create("slim", query, replace=True)
+    else:
+        assert [step.action for step in t.apply({"slim": query}).changes] == ["query"]
+    assert is_exact(spark, "slim", query)
+    assert t.table("slim").options.comment == ("kept" if how == "alter" else None)
+    spark.sql("DELETE FROM src WHERE id = 1")
+    assert t.refresh("slim").mode == "differential"
+    assert is_exact(spark, "slim", query)
+
+
 def test_a_redefined_function_is_noticed(spark, t):
     spark.sql("CREATE FUNCTION gross(net INT) RETURNS INT RETURN net * 2")
     spark.sql("CREATE FUNCTION known() RETURNS TABLE (k STRING) RETURN SELECT 'a' AS k")
@@ -151,3 +190,35 @@ def test_a_snapshot_is_kept_and_restored_with_its_frontier(spark, t):
     spark.sql("DELETE FROM sums")
     with pytest.raises(StateError, match="NO_SUCH_VERSION"):
         t.snapshot("sums")
+
+
+@pytest.mark.parametrize(
+    "reader", ["SELECT * FROM sums ORDER BY total DESC, k LIMIT 1", "SELECT * FROM sums WHERE n > 1"]
+)
+def test_readers_of_all_columns_follow_a_query_that_is_replaced(spark, t, reader):
+    t.create("sums", "SELECT k, sum(v) AS total, max(v) AS n FROM src GROUP BY k")
+    t.create("reader", reader)
+    t.apply({"sums": "SELECT k, sum(v) AS total, max(v) AS n, count(*) AS m FROM src GROUP BY k", "reader": reader})
+    for row in ("(7, 'a', 1, 1)", "(8, 'c', 100, 1)", "(9, 'c', 1, 1)"):
+        report = t.refresh_all()
+        for error in report.errors.values():
+            raise error
+        assert is_exact(spark, "reader", reader)
+        assert spark.table("reader").columns == ["k", "total", "n", "m"]
+        spark.sql(f"INSERT INTO src VALUES {row}")
+    assert t.refresh_all().tables["moving.reader"].mode == "differential"
+    assert is_exact(spark, "reader", reader)
+
+
+def test_readers_follow_where_the_change_upstream_is_unknown(spark, t):
+    t.create("sums", QUERY)
+    t.create("reader", "SELECT k, total FROM sums WHERE n > 1")
+    t.alter("sums", "SELECT k, CAST(sum(v) AS DOUBLE) AS total, count(*) AS n FROM src GROUP BY k")
+    report = t.refresh_all()
+    assert report
+    assert report.tables["moving.reader"].mode == "full"
+    assert is_exact(spark, "reader", "SELECT k, total FROM sums WHERE n > 1")
+    assert t.read(["sums", "reader"])
+    spark.sql("INSERT INTO src VALUES (7, 'a', 1, 1)")
+    assert t.refresh_all().tables["moving.reader"].mode == "differential"
+    assert is_exact(spark, "reader", "SELECT k, total FROM sums WHERE n > 1")

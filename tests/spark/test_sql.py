@@ -84,8 +84,9 @@ def test_a_table_lives_by_sql(t, spark):
     assert t.sql("ALTER STREAM TABLE daily RENAME TO other").name.endswith("said.other")
     assert t.sql("DROP STREAM TABLE other") is None
     assert t.sql("DROP STREAM TABLE IF EXISTS other") is None
-    with pytest.raises(UnknownTableError):
-        t.sql("DROP STREAM TABLE other")
+    for statement in ("DROP STREAM TABLE other", "DROP STREAM TABLE IF EXISTS orders"):
+        with pytest.raises(UnknownTableError):
+            t.sql(statement)
 
 
 def test_create_again(t, spark):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trickle.errors import DefinitionError
-from trickle.model.schedule import Cron, Downstream, Every, OnCommit, next_due, read_schedule
+from trickle.model.schedule import Cron, Downstream, Every, OnCommit, next_due, read_duration, read_schedule
 
 NOON = datetime(2026, 3, 28, 12, tzinfo=UTC)
 
@@ -45,7 +45,8 @@ def test_no_schedule_is_by_hand():
         ("", "no duration"),
         ("5", "no duration"),
         ("5 parsecs", "no duration"),
-        ("0s", "longer than nothing"),
+        ("0s", "at least 1ms"),
+        ("0.0001s", "at least 1ms"),
         ("-5s", "no duration"),
         ("400d", "at most 366 days"),
         ("on commit at most every never", "no duration"),
@@ -66,6 +67,14 @@ def test_what_is_no_schedule_is_refused_with_the_forms_there_are(text, why):
     assert caught.value.code == "BAD_SCHEDULE"
     assert why in str(caught.value)
     assert "on commit" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "30", "0.4ms", "400d"])
+def test_what_is_no_duration_is_refused_as_one(text):
+    with pytest.raises(DefinitionError, match="is no duration") as caught:
+        read_duration(text)
+
+    assert "downstream" not in str(caught.value)
 
 
 @given(st.integers(1, 366 * 86_400_000))

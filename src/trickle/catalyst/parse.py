@@ -126,7 +126,16 @@ def not_a_query(what: str) -> DefinitionError:
 def bad_sql(error: Exception) -> DefinitionError:
     """Build the error for a query that Spark does not understand."""
     hint = "Correct the query; Spark's message says where."
-    return DefinitionError("BAD_SQL", f"Spark cannot analyse the query: {error}", hint=hint)
+    return DefinitionError("BAD_SQL", f"Spark cannot analyse the query: {without_plan(str(error))}", hint=hint)
+
+
+def without_plan(said: str) -> str:
+    r"""Return what Spark says of a query without the plan that it appends; a place in the text stays.
+
+    >>> without_plan("[X] no `a`; line 1 pos 7;\n'Project ['a]\n+- OneRowRelation\n")
+    '[X] no `a`; line 1 pos 7'
+    """
+    return said if "== SQL" in said else said.partition(";\n")[0]
 
 
 def too_deep() -> DefinitionError:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from trickle._version import __version__
-from trickle.cli.interrupt import check_interrupts, watch_interrupts
+from trickle.cli.interrupt import check_interrupts, was_interrupted, watch_interrupts
 from trickle.cli.settings import Format, Settings, read_pairs
 from trickle.errors import TrickleError
 
@@ -118,24 +118,33 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
         warnings.simplefilter("ignore")
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
         logging.getLogger("pyspark").setLevel(logging.CRITICAL)
+        logging.getLogger().addFilter(lambda _: False)  # where py4j tells of a Ctrl-C, with a trace; not those below it
     watch_interrupts()
     try:
         code = body(settings, **given)
         check_interrupts()
         return code
     except TrickleError as error:
+        if was_interrupted():
+            return _interrupted()
         _show(error, settings)
         return USAGE if error.code in _USAGE_CODES else FAILED
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted.\n")
-        return INTERRUPTED
+        return _interrupted()
     except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if settings.debug:
             raise
+        if was_interrupted():
+            return _interrupted()
         sys.stderr.write(f"Error: {type(error).__name__}: {error}\nThis is a defect of Trickle; --debug shows where.\n")
         return FAILED
+
+
+def _interrupted() -> int:
+    sys.stderr.write("Interrupted.\n")
+    return INTERRUPTED
 
 
 def _show(error: TrickleError, settings: Settings) -> None:

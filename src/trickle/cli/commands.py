@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 OK: Final = 0
 FAILED: Final = 1
+_NONE: Final = "There are no stream tables here."
 ALARMING: Final = frozenset({"late", "failed", "broken"})
 
 
@@ -33,7 +34,7 @@ def observing(settings: Settings) -> Iterator[Observer]:
     from trickle.tables.storage.settings import give_settings
 
     if not settings.has_own_session:
-        give_settings(settings.conf)
+        give_settings(settings.spark_settings)
         yield Observer(warehouse_places(settings.folder(), settings.schema))
         return
     with _session(settings) as trickle:
@@ -56,7 +57,7 @@ def status(settings: Settings, names: Sequence[str], *, check: bool = False) -> 
     if settings.is_json:
         print_json({"tables": found})
     elif not found:
-        tell("There are no stream tables here.")
+        tell(_NONE)
     else:
         from trickle.cli.shown import status_table
 
@@ -84,7 +85,7 @@ def tables(settings: Settings) -> int:
     if settings.is_json:
         print_json({"tables": [_listed(seen) for seen in found]})
     elif not found:
-        tell("There are no stream tables here.")
+        tell(_NONE)
     else:
         from trickle.cli.shown import tables_table
 
@@ -125,6 +126,8 @@ def lineage(settings: Settings, name: str | None, *, mermaid: bool) -> int:
         found = observer.lineage(name)
     if settings.is_json:
         print_json({"tables": found.tables, "readings": found.readings})
+    elif not found.tables:
+        tell(_NONE)
     else:
         sys.stdout.write((found.to_mermaid() if mermaid else found.to_text()) + "\n")
     return OK
@@ -162,7 +165,7 @@ def refresh(
         if report.tables or report.errors or report.skipped:
             console().print(run_table(report))
         else:
-            tell("There are no stream tables here.")
+            tell(_NONE)
     return OK if report.ok else FAILED
 
 
@@ -228,6 +231,8 @@ def verify(settings: Settings, names: Sequence[str]) -> int:
     if settings.is_json:
         failed = [{"table": name, **error_of(error)} for name, error in errors.items()]
         print_json({"ok": is_ok, "tables": reports, "errors": failed})
+    elif not asked:
+        tell(_NONE)
     else:
         from trickle.cli.shown import verify_table
 
@@ -237,7 +242,9 @@ def verify(settings: Settings, names: Sequence[str]) -> int:
 
 def explain(settings: Settings, name: str) -> int:
     """Show how a stream table is maintained, and what its next refresh would do."""
-    with _session(settings) as trickle:
+    from trickle.cli.spark import waiting
+
+    with _session(settings) as trickle, waiting(f"Explaining {name}", trickle.spark):
         full_name, text = trickle.table(name).name, trickle.explain(name)
     if settings.is_json:
         print_json({"table": full_name, "text": text})
@@ -263,7 +270,9 @@ def resume(settings: Settings, name: str, **how: bool) -> int:
 
 def change(settings: Settings, name: str, done: str, work: Callable[[Trickle, str], object]) -> int:
     """Do something to one stream table, and say so."""
-    with _session(settings) as trickle:
+    from trickle.cli.spark import waiting
+
+    with _session(settings) as trickle, waiting(f"Looking at {name}", trickle.spark):
         full_name = trickle.table(name).name
         work(trickle, full_name)
     if settings.is_json:

@@ -4,15 +4,37 @@ from __future__ import annotations
 
 import signal
 import threading
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 _seen: Final = threading.Event()
 
 
 def watch_interrupts() -> None:
-    """Remember Ctrl-C from now on. Spark puts a handler of its own in place when it starts: call this again after it."""
+    """Remember Ctrl-C from now on."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _take)
+
+
+@contextmanager
+def keeping_interrupts() -> Iterator[None]:
+    """Let nobody take the place of our handler for a while: that of Spark breaks what is being said to the JVM."""
+    own = signal.signal
+
+    def keep(number: int, handler: Any) -> Any:
+        return signal.getsignal(number) if number == signal.SIGINT else own(number, handler)
+
+    signal.signal = keep  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = own
+
+
+def was_interrupted() -> bool:
+    """Return whether Ctrl-C was typed: what failed since may have failed for it."""
+    return _seen.is_set()
 
 
 def check_interrupts() -> None:

@@ -28,7 +28,7 @@ _COLOURS: Final = {
     "broken": "bold red",
 }
 
-_ACTION_COLOURS: Final = {"create": "green", "query": "yellow", "options": "cyan", "drop": "red"}
+_ACTION_COLOURS: Final = {"create": "green", "evolve": "yellow", "query": "yellow", "options": "cyan", "drop": "red"}
 
 
 def duration(seconds: float | None) -> str:
@@ -56,13 +56,18 @@ def _table(*headings: str, right: Sequence[str] = ()) -> Table:
 
 def status_table(statuses: Iterable[TableStatus], now: datetime) -> Table:
     """Show how stream tables are."""
-    table = _table("TABLE", "HEALTH", "LAST REFRESH", "LAG", "SCHEDULE", "NEXT DUE", "MODE", "NOTE")
+    numbers = ("ROWS +", "ROWS -", "SECONDS")
+    headings = ("TABLE", "HEALTH", "LAST REFRESH", *numbers, "LAG", "SCHEDULE", "NEXT DUE", "MODE", "NOTE")
+    table = _table(*headings, right=numbers)
     for status in statuses:
         last = f"{duration(status.age_seconds)} ago, {status.last_mode}" if status.last_mode else "never"
         table.add_row(
             status.table,
             Text(status.health, _COLOURS[status.health]),
             last,
+            _count(status.last_inserted),
+            _count(status.last_deleted),
+            "" if status.last_seconds is None else f"{status.last_seconds:.2f}",
             _lag(status),
             status.schedule or "by hand",
             _due(status.next_due, now),

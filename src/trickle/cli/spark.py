@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.cli.interrupt import check_interrupts, watch_interrupts
+from trickle.cli.interrupt import check_interrupts, keeping_interrupts
 from trickle.cli.output import console
 from trickle.errors import SessionError
-from trickle.model.names import quote
+from trickle.model.names import quote, split_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,9 +39,9 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
     with waiting("Starting Spark"):
         from trickle.api import Trickle
 
-        spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
-        trickle = Trickle(spark)
-        watch_interrupts()
+        with keeping_interrupts():
+            spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
+        trickle = Trickle(spark, history=_history(spark, settings))
         _use_schema(trickle, settings)
     try:
         check_interrupts()
@@ -50,6 +50,14 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
         with suppress(Exception):  # a JVM that is gone needs no stopping
             trickle.settle()
             spark.stop()
+
+
+def _history(spark: SparkSession, settings: Settings) -> str | None:
+    """Return the table that the project wants its refreshes in; its schema is made if it is not there."""
+    name = None if settings.project is None else settings.project.config.history
+    if name is not None:
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quote, split_name(name)[:-1]))}")
+    return name
 
 
 def _use_schema(trickle: Trickle, settings: Settings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,8 +93,20 @@ def _tell(trickle: Trickle, answer: Any, limit: int) -> dict[str, Any]:
     if answer is None or isinstance(answer, Explanation):
         return {"text": answer}
     frame = as_frame(trickle.spark, answer)
-    rows = [row.asDict(recursive=True) for row in frame.limit(limit + 1).collect()] if frame.columns else []
-    return {"columns": frame.columns, "rows": rows[:limit], "more": len(rows) > limit}
+    columns = _apart(frame.columns)
+    rows = [row.asDict(recursive=True) for row in frame.toDF(*columns).limit(limit + 1).collect()] if columns else []
+    return {"columns": columns, "rows": rows[:limit], "more": len(rows) > limit}
+
+
+def _apart(columns: Sequence[str]) -> list[str]:
+    """Give columns of one name different ones, so that no value is lost.
+
+    >>> _apart(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    return [
+        name if (place := columns[:at].count(name)) == 0 else f"{name} ({place + 1})" for at, name in enumerate(columns)
+    ]
 
 
 def _show(told: dict[str, Any]) -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout
-from trickle.engine.replacement import comment_change, find_reuse, property_changes, replace_query
-from trickle.errors import DefinitionError
+from trickle.engine.open_tables import OpenTable
+from trickle.engine.replacement import column_comments, comment_change, find_reuse, property_changes, replace_query
+from trickle.errors import DefinitionError, TrickleError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
+from trickle.model.names import split_name
 from trickle.model.table_options import NO_OPTIONS, TableOptions, read_table_options
 from trickle.refresh.record import read_record
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from trickle.catalyst.reuse import Reuse
     from trickle.engine.compiler import Analysed
     from trickle.engine.engine import Engine
-    from trickle.engine.open_tables import OpenTable
+    from trickle.engine.open_tables import FoundTable
     from trickle.model.definition import Definition, Mode
     from trickle.model.report import RefreshReport
     from trickle.refresh.prepare import Prepared
@@ -69,11 +71,12 @@ class Planned:
 
     Attributes:
         definition: The definition it is to have.
-        analysed: The query it is to have and what it compiles to; None if the one it has stays.
+        table: Only found if its own query cannot be compiled any more.
+        analysed: The query it is to have and what it compiles to; None if the rows stay as they are.
         reuse: How its rows follow from the stored ones; None if they do not.
     """
 
-    table: OpenTable
+    table: OpenTable | FoundTable
     definition: Definition
     analysed: tuple[Analysed, Prepared] | None = None
     reuse: Reuse | None = None
@@ -81,10 +84,9 @@ class Planned:
     @property
     def action(self) -> Action:
         """What it takes."""
-        before = self.table.definition
-        if self.analysed is not None or before.options.partition_by != self.definition.options.partition_by:
+        if self.analysed is not None:
             return "query" if self.reuse is None else "evolve"
-        return "nothing" if self.definition == before else "options"
+        return "nothing" if self.definition == self.table.definition else "options"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Alter:
             DefinitionError: The query, its columns or an option cannot be used.
             NotDifferentiableError: In mode ``differential``, what stands against it.
         """
-        table = self.engine.tables.get(name)
+        table = self._open(name, can_be_closed=wanted.query is not None)
         before = table.definition
         options = wanted.options(before.options)
         if options.location != before.options.location:
@@ -109,29 +111,38 @@ class Alter:
         mode = wanted.mode or before.mode
         schedule = before.schedule if isinstance(wanted.schedule, Unchanged) else wanted.schedule
         definition = before.model_copy(update={"mode": mode, "schedule": schedule, "options": options})
-        if wanted.query is None:
+        if wanted.query is None and isinstance(table, OpenTable):
             check_differentiable(name, mode, table.prepared.obstacles)
             check_layout(options, table.prepared.names)
-            return Planned(table, definition)
-        analysed, prepared = self.engine.define(name, wanted.query, mode, schedule, options)
-        if self._means_the_same(table, analysed, prepared):
-            return Planned(table, definition)
+            return _with_rows_kept(table, definition)
+        analysed, prepared = self.engine.define(name, wanted.query or before, mode, schedule, options)
+        if isinstance(table, OpenTable) and self._means_the_same(table, analysed, prepared):
+            return _with_rows_kept(table, definition)
         self._refuse_cycle(table, prepared)
         new = analysed.definition.model_copy(update={"generation": before.generation + 1})
         analysed = replace(analysed, definition=new)
-        return Planned(table, new, (analysed, prepared), find_reuse(table, analysed, prepared))
+        reuse = find_reuse(table, analysed, prepared) if isinstance(table, OpenTable) else None
+        return Planned(table, new, (analysed, prepared), reuse)
+
+    def _open(self, name: str, *, can_be_closed: bool) -> OpenTable | FoundTable:
+        """Open a table; one whose query no longer fits its sources can be given another one all the same."""
+        try:
+            return self.engine.tables.get(name)
+        except UnknownTableError:
+            raise
+        except TrickleError:
+            if not can_be_closed:
+                raise
+            return self.engine.tables.find(name)
 
     def make(self, planned: Planned) -> tuple[Action, RefreshReport | None]:
         """Make an alteration; return what it took, and the report if rows were computed."""
         with self.engine.tables.lock(planned.table.name):
-            match planned.action:
-                case "query" | "evolve":
-                    analysed, prepared = planned.analysed or (planned.table.analysed, planned.table.prepared)
-                    return planned.action, replace_query(
-                        self.engine, planned.table, planned.definition, analysed, prepared, planned.reuse
-                    )
-                case "options":
-                    self._store(planned)
+            if planned.analysed is not None:
+                report = replace_query(self.engine, planned.table, planned.definition, *planned.analysed, planned.reuse)
+                return planned.action, report
+            if planned.action == "options":
+                self._store(planned)
             return planned.action, None
 
     def _means_the_same(self, table: OpenTable, analysed: Analysed, prepared: Prepared) -> bool:
@@ -148,7 +159,7 @@ class Alter:
         old, new = (compiler.optimise(a.definition, a.session) for a in (table.analysed, analysed))
         return bool(old.sameResult(new))
 
-    def _refuse_cycle(self, table: OpenTable, prepared: Prepared) -> None:
+    def _refuse_cycle(self, table: OpenTable | FoundTable, prepared: Prepared) -> None:
         """Refuse a query that reads the table itself, or what is made from it."""
         below = self.find_graph().downstream([table.name])
         places = {self.engine.tables.find(name).location for name in (*below, table.name)}
@@ -166,7 +177,9 @@ class Alter:
             **property_changes(before.options, after.options),
             **comment_change(before.options, after.options),
         }
-        self.engine.catalog.results.set_properties(name, {**properties, DEFINITION_PROPERTY: after.model_dump_json()})
+        results = self.engine.catalog.results
+        results.set_properties(name, {**properties, DEFINITION_PROPERTY: after.model_dump_json()})
+        results.set_column_comments(name, column_comments(before.options, after.options))
         self.engine.tables.forget(name)
 
     # -- names
@@ -174,6 +187,11 @@ class Alter:
     def rename(self, name: str, new_name: str) -> str:
         """Give a stream table another name; return it in full."""
         old, new = self.engine.qualify(name), self.engine.qualify(new_name)
+        if split_name(old)[:-1] != split_name(new)[:-1]:
+            text = f"stream table '{old}' cannot be renamed to '{new}', in another schema."
+            raise DefinitionError(
+                "BAD_NAME", text, hint="A table stays in its schema: create it there, and drop this one."
+            )
         with self.engine.tables.lock(old):
             self.engine.tables.find(old)
             self.engine.catalog.refuse_existing(new)
@@ -223,6 +241,12 @@ class Alter:
         except Exception:
             return name, ()  # one that cannot be read does not keep others from being dropped
         return identity, () if record is None else {read.identity for read in record.frontier.values()}
+
+
+def _with_rows_kept(table: OpenTable, definition: Definition) -> Planned:
+    """Plan other options for the same query; another partitioning takes writing the rows anew."""
+    is_laid_out_anew = table.definition.options.partition_by != definition.options.partition_by
+    return Planned(table, definition, (table.analysed, table.prepared) if is_laid_out_anew else None)
 
 
 def _reads(readers: Collection[str]) -> str:

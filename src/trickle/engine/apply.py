@@ -44,10 +44,14 @@ class Apply:
         """Find out what is to be done, all of it first; then do it.
 
         Raises:
-            DefinitionError: ``CYCLE``; or what ``create`` and ``alter`` raise. Nothing has changed then.
+            DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``; or what ``create`` and ``alter`` raise. Nothing has changed then.
         """
         engine = self.alter.engine
         named = {engine.qualify(spec.name): spec for spec in specs}
+        if len(named) < len(specs):
+            twice = next(name for name in named if sum(engine.qualify(spec.name) == name for spec in specs) > 1)
+            text = f"the set defines stream table '{twice}' twice."
+            raise DefinitionError("DUPLICATE_NAME", text, hint="Give each name once, with its schema or without.")
         reads = {name: self._reads(spec, named) for name, spec in named.items()}
         order = [name for wave in Graph(reads).waves() for name in wave]
         steps: dict[str, ApplyStep] = {}

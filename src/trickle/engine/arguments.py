@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, get_args
 
 from trickle.engine.suspend import Resumption
@@ -79,6 +80,13 @@ def check_workers(workers: object) -> None:
         raise DefinitionError("BAD_OPTION", text, hint="Two or three keep a driver busy.")
 
 
+def check_until(until: object) -> None:
+    """Refuse what is no moment: without a time zone nobody knows which it is."""
+    if until is not None and (not isinstance(until, datetime) or until.utcoffset() is None):
+        text = f"until is a moment with a time zone, not {until!r}."
+        raise DefinitionError("BAD_OPTION", text, hint="For instance datetime.now(UTC) + timedelta(hours=8).")
+
+
 def check_limit(limit: object) -> None:
     """Refuse a limit that is none."""
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
@@ -112,6 +120,12 @@ def read_resumption(**given: bool) -> Resumption | None:
         text = f"resume does one of apply, full and skip, not {' and '.join(asked)}."
         raise DefinitionError("BAD_OPTION", text, hint="Choose one.")
     return asked[0] if asked else None
+
+
+def check_format(given: object) -> None:
+    """Refuse an unknown format of definitions."""
+    if given not in ("json", "sql"):
+        raise DefinitionError("BAD_OPTION", f"there is no format {given!r}.", hint="Use json or sql.")
 
 
 def check_function(write: object) -> None:

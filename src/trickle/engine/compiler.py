@@ -122,7 +122,8 @@ class Compiler:
     def optimise(self, definition: Definition, session: Any) -> Any:
         """Return the query of a definition as Spark would run it now; a stored plan is one already."""
         plan = self.analyse_plan(definition, session)
-        return plan if session is None else self.frontend.optimise(session, plan)
+        # The process that makes a stored plan has a session, another one has none: both must get the same.
+        return plan if definition.query is None else self.frontend.optimise(session, plan)
 
     def find_reuse(self, old: Analysed, new: Analysed) -> Reuse | None:
         """Say how the rows of a query follow from those of another, None if it takes more than projections and filters."""

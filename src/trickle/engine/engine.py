@@ -20,11 +20,11 @@ from trickle.engine.suspend import Suspensions
 from trickle.engine.upstream import Upstream
 from trickle.engine.verbs import describe_failure
 from trickle.engine.workspaces import Workspaces
-from trickle.errors import ConflictError, DefinitionError, StateError, UnknownTableError
+from trickle.errors import ConflictError, DefinitionError, SourceError, StateError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY, Definition
 from trickle.model.events import RunEnded, RunStarted
 from trickle.model.names import is_state_table, split_name
-from trickle.model.reason import SCHEMA_MISMATCH
+from trickle.model.reason import SCHEMA_MISMATCH, SOURCE_ALTERED
 from trickle.model.report import Validation
 from trickle.model.schedule import read_duration
 from trickle.model.table_options import NO_OPTIONS
@@ -107,6 +107,7 @@ class Engine:
                 bind=TABLE_PROPERTY,
                 options=options,
             )
+        self.catalog.results.set_column_comments(full_name, options.column_comments)
         return full_name, analysed.definition
 
     def define(
@@ -189,6 +190,9 @@ class Engine:
             self._in_time(table, request) as deadline,
         ):
             known, request = table, replace(request, deadline=deadline)
+            if table.other_columns is not None:  # no row need have changed with them
+                self._refuse_other_columns(table, request)
+                return tell(adopt_columns(self, table, request))
             if table.prepared.is_time_dependent:
                 with table.workspace.active():
                     analysed = table.workspace.compiler.analyse(table.definition, table.analysed.session)
@@ -204,6 +208,13 @@ class Engine:
                 return tell(adopt_columns(self, table, request))
             self.tables.keep(table, instead_of=known)
             return tell(report)
+
+    @staticmethod
+    def _refuse_other_columns(table: OpenTable, request: Request) -> None:
+        if table.definition.mode == "differential" and not request.full:
+            names = ", ".join(table.other_columns or ())
+            text = f"stream table '{table.name}': its query has come to return other columns than it has: {names}."
+            raise SourceError(SOURCE_ALTERED, text, hint="refresh(full=True) gives it these columns.")
 
     def _in_time(self, table: OpenTable, request: Request) -> AbstractContextManager[Deadline]:
         """Give a refresh the time that was asked for, else what its table has; the loop may end all of its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +36,7 @@ class OpenTable:
         text: Its definition as it is stored.
         workspace: The session that it is compiled and refreshed in.
         costs: What its refreshes took in this process; None before the first.
+        other_columns: The columns that its query has come to return, where they are not those of the table: ``SELECT *``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class OpenTable:
     text: str
     workspace: Workspace
     costs: Costs | None = None
+    other_columns: tuple[str, ...] | None = None
 
     @property
     def definition(self) -> Definition:
@@ -195,7 +197,10 @@ class OpenTables:
             analysed = workspace.compiler.read(found.name, found.text)
             target = workspace.catalog.results.target(found.name, found.location)
             prepared = workspace.compiler.prepare(analysed, _left_out(target))
-            return self.open(found.name, target, analysed, prepared, found.text)
+            opened = self.open(found.name, target, analysed, prepared, found.text)
+            stored = workspace.catalog.results.source(found.name, found.location)
+            has_others = [*stored.columns(stored.head())] != [*prepared.names]
+            return replace(opened, other_columns=tuple(prepared.names) if has_others else None)
 
     def _is_current(self, known: OpenTable, found: FoundTable) -> bool:
         """Return whether what is kept still holds: the same table and definition, and no view or function redefined."""

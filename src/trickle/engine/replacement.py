@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trickle.engine.events import told
+from trickle.engine.open_tables import OpenTable
 from trickle.errors import ConflictError, SourceError
 from trickle.model.definition import DEFINITION_PROPERTY, Took
 from trickle.model.names import is_state_table
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from trickle.catalyst.reuse import Reuse
     from trickle.engine.compiler import Analysed
     from trickle.engine.engine import Engine
-    from trickle.engine.open_tables import OpenTable
+    from trickle.engine.open_tables import FoundTable
     from trickle.model.definition import Definition, RefreshRecord
     from trickle.model.table_options import TableOptions
     from trickle.refresh.prepare import Prepared
@@ -33,7 +34,7 @@ _TIMES: Final = 4
 
 def replace_query(
     engine: Engine,
-    table: OpenTable,
+    table: OpenTable | FoundTable,
     after: Definition,
     analysed: Analysed,
     prepared: Prepared,
@@ -46,8 +47,12 @@ def replace_query(
         engine.catalog.cluster(table.name, after.options.cluster_by)
     engine.catalog.results.set_properties(table.name, comment_change(before, after.options))
     with told(engine.events, table.name, "creation") as tell:
-        report = None if reuse is None else _evolve(engine, table, analysed, prepared, reuse)
-        return tell(report or _swap(engine, table, analysed, prepared, Request(trigger="creation")))
+        report = None
+        if reuse is not None and isinstance(table, OpenTable):
+            report = _evolve(engine, table, analysed, prepared, reuse)
+        report = report or _swap(engine, table, analysed, prepared, Request(trigger="creation"))
+        engine.catalog.results.set_column_comments(table.name, column_comments(before, after.options))
+        return tell(report)
 
 
 def find_reuse(table: OpenTable, analysed: Analysed, prepared: Prepared) -> Reuse | None:
@@ -122,10 +127,14 @@ def _evolve(
 def adopt_columns(engine: Engine, table: OpenTable, request: Request) -> RefreshReport:
     """Recompute a table whose query returns other columns than it has, for a source has others: `SELECT *`."""
     after = table.definition.model_copy(update={"generation": table.definition.generation + 1})
-    return _swap(engine, table, replace(table.analysed, definition=after), table.prepared, request)
+    report = _swap(engine, table, replace(table.analysed, definition=after), table.prepared, request)
+    engine.catalog.results.set_column_comments(table.name, after.options.column_comments)
+    return report
 
 
-def _swap(engine: Engine, table: OpenTable, analysed: Analysed, prepared: Prepared, request: Request) -> RefreshReport:
+def _swap(
+    engine: Engine, table: OpenTable | FoundTable, analysed: Analysed, prepared: Prepared, request: Request
+) -> RefreshReport:
     new, redefine = _opened(engine, table, analysed, prepared)
     report, new = _run(engine, new, replace(request, full=True, redefine=redefine), table)
     engine.tables.keep(new)
@@ -133,7 +142,9 @@ def _swap(engine: Engine, table: OpenTable, analysed: Analysed, prepared: Prepar
     return report
 
 
-def _opened(engine: Engine, table: OpenTable, analysed: Analysed, prepared: Prepared) -> tuple[OpenTable, Redefinition]:
+def _opened(
+    engine: Engine, table: OpenTable | FoundTable, analysed: Analysed, prepared: Prepared
+) -> tuple[OpenTable, Redefinition]:
     """Return what the table will be, and what the commit changes beside its rows."""
     before, after = table.definition.options, analysed.definition.options
     workspace = engine.workspaces.of(analysed.definition.settings)
@@ -146,12 +157,15 @@ def _opened(engine: Engine, table: OpenTable, analysed: Analysed, prepared: Prep
     return new, Redefinition(properties, after.partition_by)
 
 
-def _run(engine: Engine, new: OpenTable, request: Request, table: OpenTable) -> tuple[RefreshReport, OpenTable]:
+def _run(
+    engine: Engine, new: OpenTable, request: Request, table: OpenTable | FoundTable
+) -> tuple[RefreshReport, OpenTable]:
     """Compute and swap; where refreshes of others come first, they are kept away meanwhile."""
     try:
         return engine.run(new, request, attempts=1)
     except ConflictError:
-        seconds = max(_HELD_SECONDS, _TIMES * ((table.costs and table.costs.full) or 0.0))
+        costs = table.costs if isinstance(table, OpenTable) else None
+        seconds = max(_HELD_SECONDS, _TIMES * ((costs and costs.full) or 0.0))
         with engine.suspensions.held_off(table.name, table.location, seconds):
             return engine.run(new, request)
 
@@ -165,3 +179,8 @@ def property_changes(before: TableOptions, after: TableOptions) -> dict[str, str
 def comment_change(before: TableOptions, after: TableOptions) -> dict[str, str | None]:
     """Return the comment, if it changes."""
     return {} if before.comment == after.comment else {"comment": after.comment}
+
+
+def column_comments(before: TableOptions, after: TableOptions) -> dict[str, str]:
+    """Return the comments that columns are to have; an empty one where it is taken away."""
+    return {**dict.fromkeys(before.column_comments, ""), **after.column_comments}

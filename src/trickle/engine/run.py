@@ -125,7 +125,8 @@ class Run:
             return newest
         # What changed no row upstream is no news here.
         columns = member.table.prepared.used.get(name, ())
-        return last if source.classify(last, newest, columns).kind == "none" else newest
+        versions = source.classify(last, newest, columns)
+        return last if versions.broken is None and versions.kind == "none" else newest
 
 
 def _last_seen(member: Member, name: str) -> int | None:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
-from trickle.catalyst.parse import is_stack_overflow, too_deep
+from trickle.catalyst.parse import is_stack_overflow, too_deep, without_plan
 from trickle.errors import SparkError, TrickleError
 from trickle.session import exhaustion_told
 
@@ -67,7 +67,7 @@ def translate(error: Exception, where: str) -> TrickleError | None:
     if isinstance(error, RecursionError) or (isinstance(error, Py4JJavaError) and is_stack_overflow(error)):
         return too_deep()
     if isinstance(error, PySparkException):
-        return _failed(str(error.getCondition() or "SPARK_ERROR"), where, str(error))
+        return _failed(str(error.getCondition() or "SPARK_ERROR"), where, without_plan(str(error)))
     if isinstance(error, Py4JJavaError):
         thrown = error.java_exception
         return _failed(_java_code(error), where, str(thrown.getMessage() or thrown.toString()))

@@ -64,6 +64,9 @@ class TableStatus:
         last_refresh: When the last refresh that committed anything began.
         last_mode: ``differential`` or ``full``.
         last_reason: Why that refresh was full.
+        last_inserted: Rows that it inserted; None if its commit does not say.
+        last_deleted: Rows that it deleted.
+        last_seconds: What it took up to its commit.
         age_seconds: How long ago it began.
         lag_seconds: How long ago the oldest commit was made that it does not have yet, also where one that it reads does
             not have it; 0 if it has all, None if that is not known.
@@ -82,6 +85,9 @@ class TableStatus:
     last_refresh: datetime | None = None
     last_mode: str | None = None
     last_reason: str | None = None
+    last_inserted: int | None = None
+    last_deleted: int | None = None
+    last_seconds: float | None = None
     age_seconds: float | None = None
     lag_seconds: float | None = None
     sources: tuple[SourceLag, ...] = ()

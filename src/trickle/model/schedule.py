@@ -23,6 +23,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 60
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _ON_COMMIT: Final = re.compile(r"on commit(?: at most every (.+))?")
 _YEAR_SECONDS: Final = 366 * 86_400
+_LEAST_SECONDS: Final = 0.001  # what is shorter could not be written and read again
 _CRON_FIELDS: Final = 5
 
 
@@ -118,10 +119,13 @@ def read_duration(words: str, text: str | None = None) -> float:
     """
     parts = _PART.findall(words.lower())
     if not parts or _PART.sub("", words.lower()):
-        raise _bad(text or words, "it is no duration, cron, 'on commit' or 'downstream'")
+        if text is None:
+            raise _bad_duration(words, "it has no numbers with units")
+        raise _bad(text, "it is no duration, cron, 'on commit' or 'downstream'")
     seconds = float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-    if not 0 < seconds <= _YEAR_SECONDS:
-        raise _bad(text or words, "a duration is longer than nothing and at most 366 days")
+    if not _LEAST_SECONDS <= seconds <= _YEAR_SECONDS:
+        why = "a duration is at least 1ms and at most 366 days"
+        raise _bad_duration(words, why) if text is None else _bad(text, why)
     return seconds
 
 
@@ -157,6 +161,11 @@ def _read_cron(words: str, text: str) -> Cron:
 def _bad(given: object, why: str) -> DefinitionError:
     hint = 'For instance "30s", "1h30m", "0 6 * * 1-5 Europe/Berlin", "on commit", "on commit at most every 10s", "downstream".'
     return DefinitionError("BAD_SCHEDULE", f"{given!r} is no schedule: {why}.", hint=hint)
+
+
+def _bad_duration(words: str, why: str) -> DefinitionError:
+    hint = 'For instance "30s", "5m", "1h30m", "2d".'
+    return DefinitionError("BAD_SCHEDULE", f"{words!r} is no duration: {why}.", hint=hint)
 
 
 def next_due(schedule: Every | Cron, last: datetime | None, now: datetime) -> datetime:

@@ -18,6 +18,7 @@ class TableOptionWords(TypedDict, total=False):
     """The options as the verbs take them; see ``TableOptions``."""
 
     comment: str | None
+    column_comments: Mapping[str, str]
     partition_by: str | Sequence[str]
     cluster_by: str | Sequence[str]
     properties: Mapping[str, str]
@@ -57,6 +58,7 @@ class TableOptions(Stored):
 
     Attributes:
         comment: The comment of the table.
+        column_comments: The comments of its columns, by their names; of those that it has.
         partition_by: The columns that its files are partitioned by.
         cluster_by: The columns that its files are clustered by.
         properties: Further properties of its Delta table.
@@ -71,6 +73,7 @@ class TableOptions(Stored):
     """
 
     comment: str | None = None
+    column_comments: dict[str, str] = Field(default_factory=dict)
     partition_by: Columns = ()
     cluster_by: Columns = ()
     properties: Annotated[dict[str, str], AfterValidator(_foreign)] = Field(default_factory=dict)
@@ -104,7 +107,8 @@ def read_table_options(words: Mapping[str, object], before: TableOptions = NO_OP
         options = TableOptions.model_validate({**before.model_dump(), **words})
     except ValidationError as error:
         first = error.errors()[0]
-        text = f"the option {'.'.join(map(str, first['loc']))} cannot be {first.get('input')!r}: {first['msg']}."
+        said = first["msg"].removeprefix("Value error, ")
+        text = f"the option {'.'.join(map(str, first['loc']))} cannot be {first.get('input')!r}: {said}."
         raise DefinitionError("BAD_OPTION", text, hint="See the options of a stream table in the reference.") from error
     if options.partition_by and options.cluster_by:
         text = "a table is either partitioned or clustered, not both."

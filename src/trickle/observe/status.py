@@ -49,6 +49,7 @@ class Situation:
         is_behind = self._is_behind(name)
         schedule = self.schedules[name]
         commit, record = seen.commit, seen.record
+        took = record.took if record else None
         return TableStatus(
             table=name,
             health=self._health(name, schedule, is_broken=problem is not None),
@@ -58,6 +59,9 @@ class Situation:
             last_refresh=last,
             last_mode=record.mode if record else None,
             last_reason=record.reason if record else None,
+            last_inserted=took.inserted if took else commit.rows_inserted if commit else None,
+            last_deleted=took.deleted if took else commit.rows_deleted if commit else None,
+            last_seconds=took.seconds if took else None,
             age_seconds=_seconds(self.now, last or (commit.time if commit else None)),
             lag_seconds=_seconds(self.now, oldest) if is_behind else (0.0 if problem is None and record else None),
             sources=lags,

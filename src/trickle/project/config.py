@@ -41,6 +41,12 @@ def _schema(name: str | None) -> str | None:
     return name
 
 
+def _table(name: str | None) -> str | None:
+    if name is not None and len(_split(name)) == 1:
+        raise ValueError(f"{name!r} has no schema: give it as schema.table")
+    return name
+
+
 def _split(name: str) -> tuple[str, ...]:
     try:
         return split_name(name)
@@ -48,15 +54,6 @@ def _split(name: str) -> tuple[str, ...]:
         raise ValueError(f"{error.message} {error.hint}") from error
 
 
-def _folder(name: str | None) -> str | None:
-    if name is not None and "://" in name:
-        raise ValueError(
-            f"{name!r} is no folder of this machine; for tables elsewhere give catalog, and spark.sql.warehouse.dir in spark"
-        )
-    return name
-
-
-Folder = Annotated[str | None, AfterValidator(_folder)]
 Texts = dict[str, Annotated[str, BeforeValidator(_text)]]
 
 
@@ -70,6 +67,7 @@ class TableWords(Stored):
     schedule: Annotated[str | None, AfterValidator(lambda text: text if text == "by hand" else _schedule(text))] = None
     mode: Mode | None = None
     comment: str | None = None
+    column_comments: Texts | None = None
     partition_by: Columns | None = None
     cluster_by: Columns | None = None
     properties: Texts | None = None
@@ -100,7 +98,7 @@ class Defaults(TableWords):
 class Environment(Stored):
     """What is otherwise in one environment."""
 
-    warehouse: Folder = None
+    warehouse: str | None = None
     catalog: str | None = None
     spark: Texts = Field(default_factory=dict)
     defaults: Defaults = Defaults()
@@ -110,21 +108,23 @@ class Config(Stored):
     """A ``trickle.yml``.
 
     Attributes:
-        warehouse: The folder of the tables, from the folder of the project.
+        warehouse: The folder of the tables, from the folder of the project, or its URI on an object store.
         catalog: The catalog of a Spark session of one's own, in place of a warehouse.
         spark: Settings of Spark.
         files: Which SQL and Python files define tables, from the folder of the project.
         storage: Where the checkpoints of streaming tables are kept.
+        history: The Delta table that every refresh by the command is appended to.
     """
 
     name: str = Field(min_length=1)
-    warehouse: Folder = None
+    warehouse: str | None = None
     catalog: str | None = None
     spark: Texts = Field(default_factory=dict)
     defaults: Defaults = Defaults()
     environments: dict[str, Environment] = Field(default_factory=dict)
     files: tuple[str, ...] = ("*.sql", "*.py", "tables/**")
     storage: str | None = None
+    history: Annotated[str | None, AfterValidator(_table)] = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Config:

@@ -34,6 +34,7 @@ class Dataset:
         schema: The columns it shall have, as DDL or a StructType; None for those of its query.
         format: How it is stored; for a sink, where it writes to.
         sink_options: Those of a sink.
+        must_be_incremental: True if a query that cannot be maintained is to be refused, whatever its mode.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dataset:
     schema: Any = None
     format: str | None = None
     sink_options: Mapping[str, str] = field(default_factory=dict)
+    must_be_incremental: bool = False
 
 
 @dataclass(frozen=True, slots=True)

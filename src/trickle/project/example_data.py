@@ -41,7 +41,7 @@ def change_orders(warehouse: Path, count: int = 20) -> str:
     table = DeltaTable(warehouse / "orders")
     random_of_version = random.Random(table.version())
     first = 1 + max(_maxima(table))
-    write_deltalake(table, _orders(first, count, random_of_version))
+    write_deltalake(table, _orders(first, count, random_of_version), mode="append")
     gone = random_of_version.randrange(first)
     deleted = DeltaTable(warehouse / "orders").delete(f"id BETWEEN {gone} AND {gone + 4}")
     return f"{count} orders more, {deleted['num_deleted_rows']} fewer."

@@ -43,11 +43,12 @@ class Project:
         return self.config.defaults.schema_name or DEFAULT
 
     @property
-    def warehouse(self) -> Path | None:
-        """The folder of the tables; None if they are in a catalog."""
+    def warehouse(self) -> str | None:
+        """The folder of the tables, or its URI; None if they are in a catalog."""
         if self.config.catalog is not None:
             return None
-        return self.root / Path(self.config.warehouse or _WAREHOUSE).expanduser()
+        named = self.config.warehouse or _WAREHOUSE
+        return named if "://" in named else str(self.root / Path(named).expanduser())
 
     @property
     def storage(self) -> str:

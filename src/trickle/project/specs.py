@@ -140,7 +140,8 @@ class Specs:
                 return None
             check_layout(options, found.frame.columns)
             validation = self.resolver.trickle.validate(found.frame)
-            check_differentiable(spec.name, spec.mode, validation.obstacles)
+            mode = "differential" if found.dataset.must_be_incremental else spec.mode
+            check_differentiable(spec.name, mode, validation.obstacles)
         except TrickleError as error:
             raise placed(place, error) from error
         if validation.obstacles and not isinstance(spec.query, str):
@@ -156,7 +157,7 @@ class Specs:
             DefinitionError: What cannot be used, with its place.
         """
         for found, spec in self._with_specs():
-            if found.reads:
+            if found.reads or found.dataset.must_be_incremental:
                 self.check(spec, found)
 
     def check_all(self) -> None:

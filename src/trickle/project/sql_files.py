@@ -20,7 +20,9 @@ from trickle.sql.split import Part, split_script
 from trickle.sql.statements import CreateStreamTable
 
 if TYPE_CHECKING:
-    from trickle.sql.statements import Clauses
+    from collections.abc import Sequence
+
+    from trickle.sql.statements import Clauses, Column
 
 HEADER: Final = "trickle"
 _HEADER_LINE: Final = re.compile(rf"--\s?({HEADER}\s*:.*)")
@@ -114,9 +116,12 @@ def _statement(part: Part, place: Place, elements: Elements, conf: dict[str, str
         return
     found = parse(part.text)
     if isinstance(found, CreateStreamTable):
-        query, words = query_of(found), _words(found.clauses, place)
-        line = place.line + part.text.count("\n", 0, found.query_start) - query.lines_before
-        elements.add(Dataset(found.name, "stream table", replace(place, line=line), query.text, words, conf=dict(conf)))
+        query, words = query_of(found), _words(found.clauses, place, found.columns)
+        place = replace(place, line=place.line + part.text.count("\n", 0, found.query_start) - query.lines_before)
+        must = found.must_be_incremental
+        elements.add(
+            Dataset(found.name, "stream table", place, query.text, words, dict(conf), must_be_incremental=must)
+        )
         return
     if found is None and (_stream(reader, place, elements, conf) or _flow(reader, place, elements, conf)):
         return
@@ -190,8 +195,8 @@ def _view(reader: Reader, place: Place, elements: Elements, conf: dict[str, str]
     return True
 
 
-def _words(clauses: Clauses, place: Place) -> TableWords:
-    words: dict[str, Any] = dict(words_of(clauses))
+def _words(clauses: Clauses, place: Place, columns: Sequence[Column] = ()) -> TableWords:
+    words: dict[str, Any] = dict(words_of(clauses, columns))
     if (location := words.pop("location", None)) is not None:
         hint = "Leave it out: the tables of a project lie where its warehouse or catalog puts them."
         raise bad_project(place, f"LOCATION {location!r} cannot be given in a project.", hint)

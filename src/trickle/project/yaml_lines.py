@@ -109,7 +109,7 @@ def _fault(found: Yaml, model: type[BaseModel], error: ValidationError) -> Excep
         return bad_project(place, "this is no list of NAME: VALUE pairs.", f"There are {', '.join(_keys(model, ()))}.")
     said = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
     given = "" if first["type"] == "missing" else f", not {first.get('input')!r}"
-    said = f"{name} {said}{given}." if first["type"] in _MESSAGES else f"{name}: {said}."
+    said = f"{name} {said}{given}." if first["type"] in _MESSAGES else f"{name}: {said.rstrip('.')}."
     return bad_project(place, said)
 
 

@@ -81,11 +81,13 @@ def _cron(reader: Reader, at: Token, fields: str, zone: str) -> Cron:
 
 
 def read_interval(reader: Reader) -> float:
-    """Read ``5 MINUTES``, ``INTERVAL 1 HOUR 30 MINUTES`` or ``'5 minutes'`` as seconds."""
+    """Read ``5 MINUTES``, ``INTERVAL 1 HOUR 30 MINUTES``, ``'5 minutes'`` or ``INTERVAL '5' MINUTES`` as seconds."""
     reader.take("INTERVAL")
     first = reader.peek()
     if first.kind == "string":
         reader.next()
+        if first.text.isdecimal() and reader.peek().text.upper() in _UNITS:
+            return _seconds(reader, first, first.text + _UNITS[reader.next().text.upper()])
         return read_words(reader, first)
     text = ""
     while not text or reader.peek().text.isdecimal():

@@ -471,6 +471,10 @@ class TableFormat(Protocol):
         """Set properties of a table, or take them away where the value is None; ``comment`` is its comment."""
         ...
 
+    def set_column_comments(self, name: str, comments: Mapping[str, str]) -> None:
+        """Set the comments of columns of a table, those that are there; an empty one takes the comment away."""
+        ...
+
     def settle(self, location: str | None = None) -> None:
         """Wait for what is still written beside the commits to the table at a place: it is to be dropped.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import signal
 import threading
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from trickle.cli.run import EventLines, Interruption
 from trickle.cli.settings import Format, Settings
 from trickle.cli.shown import duration, status_table
 from trickle.cli.spark import _machine_settings
-from trickle.errors import SessionError
+from trickle.errors import SessionError, SparkError
 from trickle.model.definition import Took
 
 
@@ -88,6 +89,7 @@ def test_json_has_moments_in_utc_and_unknown_values_as_text(capsys):
         "when": "2026-06-01T12:00:00.000Z",
         "rows": [[1, None, "/a", "b'x'"]],
     }
+    assert plain([math.nan, math.inf, -math.inf, 0.5]) == ["NaN", "Infinity", "-Infinity", 0.5]
     print_json({"é": 1})
     assert capsys.readouterr().out == '{"schema": 1, "é": 1}\n'
 
@@ -103,6 +105,15 @@ def test_a_status_without_anything_known_can_be_shown(shop):
     shop.stream("never")
 
     assert status_table(shop.observer().status(), datetime.now(UTC)).row_count == 2
+
+
+def test_a_status_tells_rows_and_seconds_of_the_last_refresh(shop):
+    shop.refresh("totals", {"orders": 0}, ago=50, took=Took(inserted=1200, deleted=3, seconds=0.5))
+
+    table = status_table(shop.observer().status("totals"), datetime.now(UTC))
+
+    cells = {column.header: [*column.cells] for column in table.columns}
+    assert (cells["ROWS +"], cells["ROWS -"], cells["SECONDS"]) == (["1,200"], ["3"], ["0.50"])
 
 
 def test_each_refresh_is_told_once_in_the_order_of_commits(shop, capsys):
@@ -166,3 +177,26 @@ def test_a_swallowed_ctrl_c_is_raised_again(monkeypatch):
             interrupt.check_interrupts()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("error", [SparkError("SPARK_ERROR", "the JVM does not answer"), RuntimeError("broken")])
+def test_what_fails_for_a_ctrl_c_is_told_as_one(monkeypatch, capsys, caplog, error):
+    from trickle.cli import app, interrupt
+
+    def body(_: Settings) -> int:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            logging.exception("as py4j does")
+        raise error
+
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
+    monkeypatch.setattr(interrupt, "_seen", threading.Event())
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        code = app._run(body, Settings(), {})
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert (code, *capsys.readouterr()) == (130, "", "Interrupted.\n")
+    assert caplog.records == []

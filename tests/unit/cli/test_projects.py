@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.unit.cli.command import Terminal, environment, pipe, without_java
 from tests.unit.observe.lake import Lake
@@ -45,6 +48,19 @@ def test_init_makes_all_or_nothing(tmp_path):
     assert {path.name for path in (tmp_path / "b").iterdir()} == {"trickle.yml", "tables"}
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
     assert (tmp_path / "a" / "shop" / "warehouse" / "orders" / "_delta_log").is_dir()
+
+
+def test_the_script_of_the_example_writes_orders(tmp_path):
+    shop = tmp_path / "shop"
+    pipe("init", shop, env=without_java())
+    before = DeltaTable(shop / "warehouse" / "orders").version()
+
+    done = subprocess.run(
+        [sys.executable, shop / "scripts" / "new_orders.py"], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.startswith("20 orders more")
+    assert DeltaTable(shop / "warehouse" / "orders").version() > before
 
 
 @pytest.mark.parametrize("arguments", [("status",), ("history", "daily"), ("lineage",), ("tables",)])

@@ -83,11 +83,7 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
             "trickle.yml:3: defaults.schema: 'a.b' is no name of a schema",
         ),
         ("name: a\nwarehouse: [b]", "BAD_PROJECT", "trickle.yml:2: warehouse is a text, not ['b']."),
-        (
-            "name: a\nwarehouse: s3a://b/c",
-            "BAD_PROJECT",
-            "trickle.yml:2: warehouse: 's3a://b/c' is no folder of this machine",
-        ),
+        ("name: a\nhistory: refreshes", "BAD_PROJECT", "trickle.yml:2: history: 'refreshes' has no schema"),
         ("name: a\nspark: yes", "BAD_PROJECT", "trickle.yml:2: spark is a list of NAME: VALUE pairs, not True."),
         ("name: a\nwarehouse: b\ncatalog: c", "BAD_PROJECT", "either in a warehouse or in a catalog"),
         (
@@ -105,6 +101,13 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, text, code, message):
     assert raised.value.code == code
     assert message in raised.value.message
     assert "\n" not in str(raised.value)
+
+
+def test_a_warehouse_may_be_on_an_object_store(tmp_path):
+    project = open_project(write(tmp_path, "name: a\nwarehouse: s3a://b/c\n"))
+
+    assert project.warehouse == "s3a://b/c"
+    assert open_project(write(tmp_path, "name: a\nwarehouse: here\n")).warehouse == str(tmp_path / "here")
 
 
 def test_an_unknown_environment_is_refused(tmp_path):
@@ -126,7 +129,7 @@ def test_a_pipeline_spec_is_a_project(tmp_path):
     project = open_project(write(tmp_path, text, "spark-pipeline.yml"))
 
     assert (project.config.name, project.schema, project.storage) == ("p", "d", "file:///s")
-    assert project.warehouse == tmp_path / "spark-warehouse"
+    assert project.warehouse == str(tmp_path / "spark-warehouse")
     assert project.config.files == ("transformations/**",)
 
     text = "name: p\nstorage: s\nconfiguration:\n  spark.sql.warehouse.dir: file:/w\n  a: 1\ncatalog: spark_catalog\n"

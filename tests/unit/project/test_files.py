@@ -59,18 +59,27 @@ CREATE OR REFRESH STREAMING TABLE events (id BIGINT, at STRUCT<x: INT>) CLUSTER 
 CREATE FLOW f AS INSERT INTO events BY NAME SELECT * FROM STREAM(raw);
 SET spark.sql.ansi.enabled = false;
 CREATE TEMPORARY VIEW v AS SELECT ';' AS semicolon;
-CREATE MATERIALIZED VIEW b REFRESH POLICY INCREMENTAL STRICT AS SELECT 2 AS two
+CREATE MATERIALIZED VIEW b REFRESH POLICY INCREMENTAL STRICT AS SELECT 2 AS two;
+CREATE STREAM TABLE c (x COMMENT 'the x') REFRESH POLICY INCREMENTAL AS SELECT 3
 """)
     kinds = {dataset.name: dataset.kind for dataset in elements.datasets.values()}
-    a, events, v, b = elements.datasets.values()
+    a, events, v, b, c = elements.datasets.values()
     (flow,) = elements.flows
 
-    assert kinds == {"a": "stream table", "events": "streaming table", "v": "view", "b": "stream table"}
+    assert kinds == {
+        "a": "stream table",
+        "events": "streaming table",
+        "v": "view",
+        "b": "stream table",
+        "c": "stream table",
+    }
     assert (a.words.schedule, a.words.comment, a.words.owner, a.place.line) == ("5m", "it's", "ann", 3)
     assert (events.schema, events.words.cluster_by) == ("id BIGINT, at STRUCT<x: INT>", ("id",))
     assert (flow.name, flow.target, flow.query) == ("f", "events", "SELECT * FROM STREAM(raw)")
     assert (v.query, v.conf) == ("SELECT ';' AS semicolon", {"spark.sql.ansi.enabled": "false"})
     assert (a.conf, b.words.mode) == ({}, "differential")
+    assert (c.words.column_comments, c.words.mode, c.must_be_incremental) == ({"x": "the x"}, "auto", True)
+    assert not a.must_be_incremental
     elements.check_flows()
 
 

@@ -53,7 +53,7 @@ def test_a_cell_with_statements_gives_the_last_answer(shell):
     assert shell.run_line_magic("trickle", "SHOW STREAM TABLES") == "did SHOW STREAM TABLES"
 
 
-@pytest.mark.parametrize("line", ["", "a b", "a --often", "a --schedule"])
+@pytest.mark.parametrize("line", ["", "a b", "a --often", "a --schedule", "a --schedule 'on"])
 def test_words_that_are_not_known_are_refused(shell, line):
     with pytest.raises(DefinitionError) as caught:
         shell.run_cell_magic("stream_table", line, "SELECT 1")

@@ -16,7 +16,7 @@ from trickle.tables.delta.create import admit_columns, make_target
 from trickle.tables.delta.history import DeltaAppends
 from trickle.tables.delta.keys import store_keys
 from trickle.tables.delta.leaf import locate_leaf, location_of
-from trickle.tables.delta.properties import set_properties
+from trickle.tables.delta.properties import set_column_comments, set_properties
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.state_tables import DeltaStateTables
 from trickle.tables.delta.table import DeltaTable, open_table
@@ -136,6 +136,10 @@ class DeltaFormat:
     def set_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
         """Set properties of a table, or take them away where the value is None."""
         set_properties(self.spark, name, properties)
+
+    def set_column_comments(self, name: str, comments: Mapping[str, str]) -> None:
+        """Set the comments of columns of a table."""
+        set_column_comments(self.spark, name, comments)
 
     def settle(self, location: str | None = None) -> None:
         """Wait for checkpoints."""

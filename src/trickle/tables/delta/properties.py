@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trickle.model.names import sql_name
+from trickle.model.names import quote, sql_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +25,18 @@ def set_properties(spark: SparkSession, name: str, properties: Mapping[str, str 
     if gone:
         keys = ", ".join(_literal(spark, key) for key in gone)
         spark.sql(f"ALTER TABLE {sql_name(name)} UNSET TBLPROPERTIES IF EXISTS ({keys})")
+
+
+def set_column_comments(spark: SparkSession, name: str, comments: Mapping[str, str]) -> None:
+    """Set the comments of those columns that are there and have other ones: one commit each."""
+    if not comments:
+        return
+    wanted = {column.lower(): comment for column, comment in comments.items()}
+    for field in spark.table(sql_name(name)).schema.fields:
+        comment = wanted.get(field.name.lower())
+        if comment is not None and comment != field.metadata.get("comment", ""):
+            column = quote(field.name)
+            spark.sql(f"ALTER TABLE {sql_name(name)} ALTER COLUMN {column} COMMENT {_literal(spark, comment)}")
 
 
 def _literal(spark: SparkSession, text: str) -> str:
