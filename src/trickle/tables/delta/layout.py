@@ -70,10 +70,11 @@ class Layout:
         """
         if not self.partitions:
             return {}
-        values = file.body.get("partitionValues")
-        if values is None:
+        values = file.body.get("partitionValues") or {}
+        names = [self.names[name] for name in self.partitions]
+        if not values.keys() >= set(names):
             raise NeedsSparkError
-        return {self.names[name]: values.get(self.names[name]) for name in self.partitions}
+        return {name: values[name] for name in names}
 
 
 def layout_of(metadata: Mapping[str, Any]) -> Layout:
@@ -93,19 +94,19 @@ def layout_of(metadata: Mapping[str, Any]) -> Layout:
     return Layout(fields, names, frozenset(metadata.get("partitionColumns") or ()), frozenset(defaulted))
 
 
-def constant(text: str | None, kind: Any) -> pa.Scalar:
-    """Return the value of a partition column, which the log has as text.
+def constants(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """Return the values of a partition column in some files; the log has them as texts, and none at all for NULL.
 
     Raises:
-        NeedsSparkError: Instants are written in the writer's zone; other types, as Spark alone reads them.
+        NeedsSparkError: Instants are written in the writer's zone; other types, and what is not written as it usually is,
+            as Spark alone reads them.
     """
-    if text is None or text == "":
-        return pa.scalar(None, kind)
+    values = pa.array([text or None for text in texts], pa.string())
+    if values.null_count == len(values):
+        return pa.nulls(len(values), kind)
     if not arrow_facts(kind).is_partitioned:
         raise NeedsSparkError
-    return pa.scalar(text).cast(kind)
-
-
-def constants(texts: Sequence[str | None], kind: Any) -> pa.Array:
-    """Return the values of a partition column in some files."""
-    return pa.array([constant(text, kind).as_py() for text in texts], kind)
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        raise NeedsSparkError from error

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +41,11 @@ _WIDEST: Final = 16
 _PLACE: Final = 2
 """Bytes of a place in a list of texts."""
 
+
+_AS_NAMED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"glob": False, "hive_partitioning": False, "extra_columns": "ignore"}
+)
+"""How polars reads files: those that are named, and of each the columns that are asked for, whatever others it has."""
 
 IN_FILE, IN_ROW = "__trickle_file", "__trickle_row"
 """Columns for the number of a file, and of a row in it."""
@@ -154,10 +160,8 @@ class Finder:
                 try:
                     if room.missing:
                         place = self._storage.scannable([files[number] for number in numbers])
-                        frame = pl.read_parquet(
-                            place.files, columns=room.missing, glob=False, hive_partitioning=False, **place.options
-                        )
-                        new = frame.rechunk().get_columns()
+                        scan = pl.scan_parquet(place.files, **_AS_NAMED, **place.options)
+                        new = scan.select(room.missing).collect().rechunk().get_columns()
                 finally:
                     held = self._columns.keep(room.address, room.sizes, room.missing, new)
                 if held is None:  # another thread needed the room meanwhile
@@ -166,15 +170,9 @@ class Finder:
                 rows = self._matching(room.address, held, names, wanted, addressed=addressed)
                 found.append(_by_file(rows, numbers, counts) if addressed else rows)
             for numbers in _alike(left, facts, needed):
-                places = self._storage.scannable([files[number] for number in numbers])
-                scan = pl.scan_parquet(
-                    places.files,
-                    glob=False,
-                    extra_columns="ignore",
-                    hive_partitioning=False,
-                    row_index_name=IN_ROW if addressed else None,
-                    **places.options,
-                )
+                place = self._storage.scannable([files[number] for number in numbers])
+                row_index = IN_ROW if addressed else None
+                scan = pl.scan_parquet(place.files, row_index_name=row_index, **_AS_NAMED, **place.options)
                 types = facts[numbers[0]].types
                 scan = scan.filter(*(one.test(name, _as_held(one.values, types[name])) for name, one in wanted.items()))
                 scan = scan.select([*names, IN_ROW] if addressed else names)
