@@ -28,7 +28,7 @@ from trickle.tables.storage.protocol import TooLargeError
 from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trickle.tables.arrow.rows import Numbers
     from trickle.tables.cache.columns import ColumnCache
@@ -113,9 +113,17 @@ class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
     def __init__(
-        self, columns: ColumnCache | None = None, options: Options = DEFAULT, storage: Storage | None = None
+        self,
+        columns: ColumnCache | None = None,
+        options: Options = DEFAULT,
+        storage: Storage | None = None,
+        table: str = "",
     ) -> None:
-        """Start without files; columns that are read again and again are cached in ``columns``."""
+        """Start without files; columns that are read again and again are cached in ``columns``.
+
+        ``table`` is the table's id, where files of another one, made in its place, may have the same names.
+        """
+        self.table = table
         self._columns = columns
         self._options = options
         self._storage = LOCAL if storage is None else storage
@@ -191,7 +199,7 @@ class Finder:
         if self._columns is None or len(_alike(numbers, facts, names)) > 1:
             return None
         sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in names}
-        address = files[numbers[0]] if len(numbers) == 1 else _address([files[number] for number in numbers])
+        address = f"{self.table}:{files[numbers[0]] if len(numbers) == 1 else _bundle(files[n] for n in numbers)}"
         missing = self._columns.reserve(address, sizes)
         return None if missing is None else _Room(address, sizes, missing)
 
@@ -295,7 +303,7 @@ def _alike(numbers: Sequence[int], facts: Sequence[_Facts], names: Sequence[str]
     return list(groups.values())
 
 
-def _address(files: Sequence[str]) -> str:
+def _bundle(files: Iterable[str]) -> str:
     """Name files that are cached as one."""
     return blake2b("\n".join(files).encode(), digest_size=16).hexdigest()
 
