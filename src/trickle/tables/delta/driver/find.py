@@ -6,6 +6,7 @@ in six million rows costs about what reading their keys costs.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -385,8 +386,9 @@ def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) ->
     """Return the bytes that a value of a column may take when it is cached."""
     facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
     if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
-        found = width(facts.min, facts.max, max(column.scale, 0))
-        if found is not None:
-            return found
+        with suppress(OverflowError):  # of a date that Python has none for, nothing is told
+            found = width(facts.min, facts.max, max(column.scale, 0))
+            if found is not None:
+                return found
     # Texts that repeat are stored as places in a list, and cached so too.
     return _PLACE if stored < _PLACE else stored + _WIDEST
