@@ -33,6 +33,9 @@ _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 """Characters that Parquet does not accept in names: Delta must map a name with one of them."""
 
 _MAPPING: Final = "delta.columnMapping.mode"
+_KEPT: Final = frozenset({"comment", "__COLLATIONS"})
+"""What a result's columns have of the metadata of its sources' columns."""
+
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -149,7 +152,7 @@ def _make_empty(
     # one not yet refreshed, so a crash in between does no harm.
     jvm: Jvm = spark._jvm
     made = jvm.io.delta.tables.DeltaTable.create(spark._jsparkSession).tableName(sql_name(name))
-    made = made.addColumns(like._jdf.schema().asNullable())
+    made = made.addColumns(_columns(jvm, like))
     if _needs_mapping(like):
         settings = {**settings, _MAPPING: "name"}
     for key, value in settings.items():
@@ -163,6 +166,14 @@ def _make_empty(
     if table.cluster_by:
         made = made.clusterBy(_texts(spark, table.cluster_by))
     made.execute()
+
+
+def _columns(jvm: Jvm, like: DataFrame) -> Jvm:
+    """Return the columns of rows without what their sources say of writers: a DEFAULT, the length of a text."""
+    schema = json.loads(str(like._jdf.schema().asNullable().json()))
+    for field in schema["fields"]:
+        field["metadata"] = {name: told for name, told in field["metadata"].items() if name in _KEPT}
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema))
 
 
 def admit_columns(spark: SparkSession, name: str, metadata: Mapping[str, Any], like: DataFrame) -> None:
