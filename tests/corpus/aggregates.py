@@ -383,6 +383,11 @@ CASES: tuple[Case, ...] = (
         ADDITIVE,
     ),
     case(
+        "UNPIVOT whose rows are counted alone",
+        "SELECT count(*) AS n FROM readings UNPIVOT INCLUDE NULLS (val FOR quarter IN (q1, q2, q3))",
+        ADDITIVE,
+    ),
+    case(
         "UNPIVOT of several columns at once",
         "SELECT sensor, half, a, b FROM readings UNPIVOT ((a, b) FOR half IN ((q1, q2) AS early, (q2, q3) AS late))",
         Way("each changed row is expanded alone", "changed rows only"),

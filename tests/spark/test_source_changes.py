@@ -222,3 +222,25 @@ def test_readers_follow_where_the_change_upstream_is_unknown(spark, t):
     spark.sql("INSERT INTO src VALUES (7, 'a', 1, 1)")
     assert t.refresh_all().tables["moving.reader"].mode == "differential"
     assert is_exact(spark, "reader", "SELECT k, total FROM sums WHERE n > 1")
+
+
+def test_results_have_the_values_of_char_varchar_and_default_columns_not_their_rules(spark, t):
+    spark.sql(
+        "CREATE TABLE kinds (id INT, c CHAR(4), v VARCHAR(5), n INT DEFAULT 7) USING delta PARTITIONED BY (c) "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    )
+    spark.sql("INSERT INTO kinds (id, c, v) VALUES (1, 'a', 'x '), (2, NULL, NULL)")
+    plain = "SELECT c, v, n, id FROM kinds"
+    queries = {"copied": plain, "longest": "SELECT c, max(v) AS v, count(*) AS n FROM kinds GROUP BY c"}
+    for name, query in queries.items():
+        t.create(name, query, mode="differential")
+
+    spark.sql("INSERT INTO kinds (id, c, v) VALUES (3, 'a', 'y'), (4, 'bcde', 'zzzzz')")
+    spark.sql("UPDATE kinds SET v = 'w' WHERE id = 1")
+
+    for name, query in queries.items():
+        assert t.refresh(name).mode == "differential"
+        assert is_exact(spark, name, query)
+        assert not any(field.metadata for field in spark.table(name).schema)
+    assert spark.sql(f"SELECT DISTINCT length(c) FROM ({plain}) WHERE c IS NOT NULL").first()[0] == 4
+    t.declare("kinds", primary_key="id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import shutil
 import weakref
 from pathlib import Path
 from typing import Any
@@ -29,18 +30,21 @@ METADATA = {"id": "t", "schemaString": json.dumps({"type": "struct", "fields": F
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     """A table of one file."""
-    rows = pa.table({"k": range(ROWS), "v": [2 * k for k in range(ROWS)]})
-    pq.write_table(rows, tmp_path / "a.parquet")
+    _make(tmp_path, METADATA, factor=2)
+    return str(tmp_path)
+
+
+def _make(place: Path, metadata: dict[str, Any], factor: int) -> None:
+    pq.write_table(pa.table({"k": range(ROWS), "v": [factor * k for k in range(ROWS)]}), place / "a.parquet")
     stats = json.dumps({"numRecords": ROWS, "minValues": {"k": 0}, "maxValues": {"k": ROWS - 1}})
     actions = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": METADATA},
+        {"metaData": metadata},
         {"add": {"path": "a.parquet", "size": 10_000, "partitionValues": {}, "dataChange": True, "stats": stats}},
     ]
-    (tmp_path / "_delta_log").mkdir()
-    log = tmp_path / "_delta_log" / f"{0:020d}.json"
+    (place / "_delta_log").mkdir()
+    log = place / "_delta_log" / f"{0:020d}.json"
     log.write_text("".join(json.dumps(action) + "\n" for action in actions))
-    return str(tmp_path)
 
 
 def test_source_and_target_share_a_table_however_its_place_is_written(place: str) -> None:
@@ -92,6 +96,22 @@ def test_a_look_up_takes_three_frames_to_the_file(place: str, is_cached: bool, m
     assert found["v"].to_pylist() == [6, 10]
     assert len(frames) == 1
     assert len(frames[0]) <= 3, frames[0]
+
+
+def test_another_table_may_have_files_of_the_same_names(place: str) -> None:
+    options = Options(whole_rows=0, column_cache_asks=1)
+    columns = ColumnCache(options)
+    source = DeltaSource(MagicMock(), "orders", place, columns=columns, options=options)
+    keys = {"k": pa.array([5])}
+    assert source.find(source.head(), ["v"], keys)["v"].to_pylist() == [10]
+
+    shutil.rmtree(place)
+    Path(place).mkdir()
+    _make(Path(place), {**METADATA, "id": "another"}, factor=3)
+
+    late = DeltaSource(MagicMock(), "orders", place, columns=columns, options=options)
+    for one in (source, late):
+        assert one.find(one.head(), ["v"], keys)["v"].to_pylist() == [15]
 
 
 @pytest.mark.parametrize("options", [DEFAULT, Options(whole_rows=0)], ids=["read whole", "searched"])

@@ -55,6 +55,17 @@ def test_keys_of_several_columns_must_all_be_met(paths):
     assert found.to_pylist() == [{"id": 2, "name": "b"}]
 
 
+@pytest.mark.parametrize("options", [Options(), Options(column_cache_asks=1)], ids=["searched", "cached"])
+def test_dates_may_be_of_years_that_python_does_not_have(tmp_path, options):
+    days = pa.array([-720_000, 2_932_897, 5], pa.int32())
+    pq.write_table(pa.table({"id": [1, 2, 3], "day": days.cast(pa.date32())}), tmp_path / "f.parquet")
+    finder = Finder(ColumnCache(options), options)
+
+    for keys in ({"id": pa.array([1, 2])}, {"day": days[:2].cast(pa.date32())}):
+        found = finder.find([str(tmp_path / "f.parquet")], _fields("day"), keys)
+        assert found["day"].cast(pa.int32()).to_pylist() == [-720_000, 2_932_897]
+
+
 @pytest.mark.parametrize("keys", [pa.array([], pa.int64()), pa.array([99])])
 def test_no_key_finds_nothing_and_null_is_no_key(paths, keys):
     assert Finder().find(paths, _fields("id"), {"id": keys}).num_rows == 0

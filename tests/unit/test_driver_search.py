@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from trickle.tables.delta.actions import file_action
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.search import Search, bundled, files_near
-from trickle.tables.delta.layout import layout_of
+from trickle.tables.delta.layout import constants, layout_of
 
 NAMES = {"id": "col-1", "day": "col-2", "text": "col-3"}
 
@@ -134,6 +135,47 @@ def test_a_column_that_goes_by_another_id_is_left_to_spark(tmp_path):
     asked = Search([file], [1], layout, layout.wanted(["id"]), {"id": pa.array([1])}, {})
     with pytest.raises(NeedsSparkError):
         _find(Finder(), asked, [str(tmp_path / "f.parquet")])
+
+
+def test_files_of_a_bundle_may_have_columns_that_others_lack(tmp_path):
+    addresses = [str(tmp_path / f"{number}.parquet") for number in range(3)]
+    for number, address in enumerate(addresses):
+        more = {"new": [1]} if number == 1 else {}
+        pq.write_table(pa.table({"id": [number], "text": ["a"], **more}), address)
+    options = Options(column_cache_asks=1)
+    finder = Finder(ColumnCache(options), options)
+    fields = [pa.field("id", pa.int64())]
+
+    for wanted in ([0, 2], [1]):
+        found = finder.find(addresses, fields, {"id": pa.array(wanted)}, bundles=[3])
+        assert found.column("id").to_pylist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("+10000-01-01", pa.date32()), ("-0001-01-01", pa.date32()), ("1.005", pa.decimal128(10, 2)), (" 1", pa.int32())],
+)
+def test_a_partition_that_is_not_written_as_usual_is_left_to_spark(text, kind):
+    with pytest.raises(NeedsSparkError):
+        constants([None, text], kind)
+
+
+def test_partitions_are_read_from_their_texts():
+    assert constants(["0000-01-01", None, "", "1970-01-02"], pa.date32()).cast(pa.int32()).to_pylist() == [
+        *(-719528, None, None, 1)
+    ]
+    assert constants(["1.5", "0E-10"], pa.decimal128(38, 10)).to_pylist() == [Decimal("1.5"), Decimal(0)]
+    assert constants(["", None, "a"], pa.string()).to_pylist() == ["", None, "a"]  # as Spark reads them
+    assert constants([None, ""], pa.float64()).to_pylist() == [None, None]
+
+
+def test_a_file_without_the_value_of_a_partition_column_is_left_to_spark():
+    layout = layout_of(metadata(partitioned=True))
+
+    assert layout.constants(file_action("add", {"path": "f", "partitionValues": {"day": None}})) == {"day": None}
+    for values in ({}, None, {"other": "1"}):
+        with pytest.raises(NeedsSparkError):
+            layout.constants(file_action("remove", {"path": "f", "partitionValues": values}))
 
 
 def test_bundles_stay_as_files_come_and_go():

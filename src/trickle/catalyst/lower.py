@@ -265,7 +265,8 @@ def _lower_expand(lower: Lower, plan: Expand) -> Lowered:
     child = lower.lower(plan.child)
     flat = lower.exprs([e for p in plan.projections for e in p], [child])
     width = len(plan.made)
-    rows = [lower.jvm.seq(flat[i : i + width]) for i in range(0, len(flat), width)]
+    starts = [width * number for number in range(len(plan.projections))]  # of no column, perhaps
+    rows = [lower.jvm.seq(flat[start : start + width]) for start in starts]
     fresh = [
         c.handle.newInstance() if c.handle is not None else lower.jvm.attribute(c.name, flat[i].dataType())
         for i, c in enumerate(plan.made)

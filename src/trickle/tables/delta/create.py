@@ -33,8 +33,8 @@ _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 """Characters that Parquet does not accept in names: Delta must map a name with one of them."""
 
 _MAPPING: Final = "delta.columnMapping.mode"
-_CHAR_VARCHAR: Final = "__CHAR_VARCHAR_TYPE_STRING"
-"""Key of a column's metadata: the type with its length."""
+_KEPT: Final = frozenset({"comment", "__COLLATIONS"})
+"""What a result's columns have of the metadata of its sources' columns."""
 
 _RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -169,14 +169,11 @@ def _make_empty(
 
 
 def _columns(jvm: Jvm, like: DataFrame) -> Jvm:
-    """Return the columns of a new table: CHAR and VARCHAR are STRING there, else each write would check their lengths.
-
-    And wrongly so: of the two lengths that the sides of a UNION may have, Spark hands on the first.
-    """
-    schema = like.schema
-    for field in schema.fields:
-        field.metadata.pop(_CHAR_VARCHAR, None)
-    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json()).asNullable()
+    """Return the columns of rows without what their sources say of writers: a DEFAULT, the length of a text."""
+    schema = json.loads(str(like._jdf.schema().asNullable().json()))
+    for field in schema["fields"]:
+        field["metadata"] = {name: told for name, told in field["metadata"].items() if name in _KEPT}
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema))
 
 
 def admit_columns(spark: SparkSession, name: str, metadata: Mapping[str, Any], like: DataFrame) -> None:

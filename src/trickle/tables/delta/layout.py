@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from trickle.model.types import TYPES
 from trickle.tables.arrow.types import FILE_ID, FILE_NAME, arrow_facts, arrow_field
 from trickle.tables.delta.driver.fit import NeedsSparkError, mapping_mode
 
@@ -42,12 +43,14 @@ class Layout:
     """The columns of a version.
 
     Attributes:
+        table: The table's id.
         fields: As Arrow has them, by name; None for one that only Spark can hold.
         names: The names by which files and statistics call the columns.
         partitions: The columns that are in the log, not in files.
         defaulted: The columns that are not NULL where a file lacks them.
     """
 
+    table: str
     fields: Mapping[str, pa.Field | None]
     names: Mapping[str, str]
     partitions: frozenset[str]
@@ -70,10 +73,11 @@ class Layout:
         """
         if not self.partitions:
             return {}
-        values = file.body.get("partitionValues")
-        if values is None:
+        values = file.body.get("partitionValues") or {}
+        names = [self.names[name] for name in self.partitions]
+        if not values.keys() >= set(names):
             raise NeedsSparkError
-        return {self.names[name]: values.get(self.names[name]) for name in self.partitions}
+        return {name: values[name] for name in names}
 
 
 def layout_of(metadata: Mapping[str, Any]) -> Layout:
@@ -90,22 +94,27 @@ def layout_of(metadata: Mapping[str, Any]) -> Layout:
         names[name] = name if mode == "none" else told.get(FILE_NAME, name)
         if told.get(_DEFAULT) is not None:
             defaulted.add(name)
-    return Layout(fields, names, frozenset(metadata.get("partitionColumns") or ()), frozenset(defaulted))
+    partitions = frozenset(metadata.get("partitionColumns") or ())
+    return Layout(str(metadata["id"]), fields, names, partitions, frozenset(defaulted))
 
 
-def constant(text: str | None, kind: Any) -> pa.Scalar:
-    """Return the value of a partition column, which the log has as text.
+def constants(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """Return the values of a partition column in some files; the log has them as texts.
+
+    An empty text is NULL, but a text if the column is one: so Spark reads it. Spark never writes it, delta-rs does.
 
     Raises:
-        NeedsSparkError: Instants are written in the writer's zone; other types, as Spark alone reads them.
+        NeedsSparkError: Instants are written in the writer's zone; other types, and what is not written as it usually is,
+            as Spark alone reads them.
     """
-    if text is None or text == "":
-        return pa.scalar(None, kind)
+    if arrow_facts(kind) is not TYPES["string"]:
+        texts = [text or None for text in texts]
+    values = pa.array(texts, pa.string())
+    if values.null_count == len(values):
+        return pa.nulls(len(values), kind)
     if not arrow_facts(kind).is_partitioned:
         raise NeedsSparkError
-    return pa.scalar(text).cast(kind)
-
-
-def constants(texts: Sequence[str | None], kind: Any) -> pa.Array:
-    """Return the values of a partition column in some files."""
-    return pa.array([constant(text, kind).as_py() for text in texts], kind)
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        raise NeedsSparkError from error

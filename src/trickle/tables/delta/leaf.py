@@ -58,7 +58,7 @@ def _leaf_of_name(spark: SparkSession, name: str) -> Jvm:
         raise DefinitionError(
             "UNKNOWN_SOURCE", f"There is no table {name}.", hint="Check the name and the current database."
         ) from error
-    while _class(plan) == "SubqueryAlias":
+    while _class(plan) in ("SubqueryAlias", "Project"):  # the latter pads columns of CHAR
         plan = plan.child()
     if _class(plan) == "View":
         raise _unsupported(name, "a view")

@@ -60,7 +60,8 @@ class KeyLookup:
         """
         self._table = table
         self._options = options
-        self._finder = Finder(columns, options, None if table.folder is None else table.folder.storage)
+        self._columns = columns
+        self._finder: Finder | None = None
         self._change_of = None if columns is None else change_of
         self._base: Base | None = None
         self._found, self._read = LookupCache(options), LookupCache(options)
@@ -79,7 +80,7 @@ class KeyLookup:
                 if unread is not None:
                     try:
                         asked = self._search(way, unread)
-                        others = self._finder.find(
+                        others = self._finder_of(way.layout.table).find(
                             self._table.addresses(asked.files),
                             asked.fields_in_files,
                             asked.keys_in_files,
@@ -97,6 +98,14 @@ class KeyLookup:
             if missing is None and rows is not None:
                 return rows if wanted is keys else with_keys(rows, keys).select(list(columns))
         return None
+
+    def _finder_of(self, table: str) -> Finder:
+        """Return the finder in the files of a table, by its id: another one may have been made in its place."""
+        finder = self._finder
+        if finder is None or finder.table != table:
+            storage = None if self._table.folder is None else self._table.folder.storage
+            finder = self._finder = Finder(self._columns, self._options, storage, table)
+        return finder
 
     def _search(self, way: _Way, keys: Mapping[str, pa.Array]) -> Search:
         """Return what to ask of files for the rows that have some keys.

@@ -164,8 +164,10 @@ class DeltaTable:
 
     def count(self, version: int) -> int | None:
         """Count the rows at a version, None if the log does not say."""
-        files = self.files(version) or ()
-        return sum((f.records or 0) - f.masked for f in files) if all(f.records is not None for f in files) else None
+        files = self.files(version)
+        if files is None or any(file.records is None for file in files):
+            return None
+        return sum((file.records or 0) - file.masked for file in files)
 
     def domain(self, version: int, column: str) -> int | None:
         """Return how many whole numbers lie between a column's minimum and maximum; None if the log does not say."""

@@ -153,7 +153,7 @@ class DeltaTarget:
 
     def count(self, version: int) -> int:
         """Count the rows at a version; the log tells, if it has statistics."""
-        known = self.table.count(version) if self.table.files(version) is not None else None
+        known = self.table.count(version)
         return self.frame(version).count() if known is None else known
 
     def small_rows(self, *, to_search: bool = False) -> pa.Table | None:

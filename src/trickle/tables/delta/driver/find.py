@@ -7,10 +7,12 @@ in six million rows costs about what reading their keys costs.
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,6 +47,10 @@ _PLACE: Final = 2
 
 _FOOTER_END: Final = 8
 """Bytes after the footer: its length, and what says that this is a file of Parquet."""
+_AS_NAMED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"glob": False, "hive_partitioning": False, "extra_columns": "ignore"}
+)
+"""How polars reads files: those that are named, and of each the columns that are asked for, whatever others it has."""
 
 IN_FILE, IN_ROW = "__trickle_file", "__trickle_row"
 """Columns for the number of a file, and of a row in it."""
@@ -121,9 +127,17 @@ class Finder:
     """Finds rows in files of one table; remembers which files it can read, for files never change."""
 
     def __init__(
-        self, columns: ColumnCache | None = None, options: Options = DEFAULT, storage: Storage | None = None
+        self,
+        columns: ColumnCache | None = None,
+        options: Options = DEFAULT,
+        storage: Storage | None = None,
+        table: str = "",
     ) -> None:
-        """Start without files; columns that are read again and again are cached in ``columns``."""
+        """Start without files; columns that are read again and again are cached in ``columns``.
+
+        ``table`` is the table's id, where files of another one, made in its place, may have the same names.
+        """
+        self.table = table
         self._columns = columns
         self._options = options
         self._storage = LOCAL if storage is None else storage
@@ -168,10 +182,8 @@ class Finder:
                 try:
                     if room.missing:
                         with self._scannable(numbers, files, facts, room.missing) as place:
-                            frame = pl.read_parquet(
-                                place.files, columns=room.missing, glob=False, hive_partitioning=False, **place.options
-                            )
-                        new = frame.rechunk().get_columns()
+                            scan = pl.scan_parquet(place.files, **_AS_NAMED, **place.options)
+                            new = scan.select(room.missing).collect().rechunk().get_columns()
                 finally:
                     held = self._columns.keep(room.address, room.sizes, room.missing, new)
                 if held is None:  # another thread needed the room meanwhile
@@ -181,14 +193,8 @@ class Finder:
                 found.append(_by_file(rows, numbers, counts) if addressed else rows)
             for numbers in _alike(left, facts, needed):
                 with self._scannable(numbers, files, facts, needed) as place:
-                    scan = pl.scan_parquet(
-                        place.files,
-                        glob=False,
-                        extra_columns="ignore",
-                        hive_partitioning=False,
-                        row_index_name=IN_ROW if addressed else None,
-                        **place.options,
-                    )
+                    row_index = IN_ROW if addressed else None
+                    scan = pl.scan_parquet(place.files, row_index_name=row_index, **_AS_NAMED, **place.options)
                     types = facts[numbers[0]].types
                     scan = scan.filter(
                         *(one.test(name, _as_held(one.values, types[name])) for name, one in wanted.items())
@@ -217,7 +223,7 @@ class Finder:
         if self._columns is None or len(_alike(numbers, facts, names)) > 1:
             return None
         sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in names}
-        address = files[numbers[0]] if len(numbers) == 1 else _address([files[number] for number in numbers])
+        address = f"{self.table}:{files[numbers[0]] if len(numbers) == 1 else _bundle(files[n] for n in numbers)}"
         missing = self._columns.reserve(address, sizes)
         return None if missing is None else _Room(address, sizes, missing)
 
@@ -321,7 +327,7 @@ def _alike(numbers: Sequence[int], facts: Sequence[_Facts], names: Sequence[str]
     return list(groups.values())
 
 
-def _address(files: Sequence[str]) -> str:
+def _bundle(files: Iterable[str]) -> str:
     """Name files that are cached as one."""
     return blake2b("\n".join(files).encode(), digest_size=16).hexdigest()
 
@@ -420,8 +426,9 @@ def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) ->
     """Return the bytes that a value of a column may take when it is cached."""
     facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
     if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
-        found = width(facts.min, facts.max, max(column.scale, 0))
-        if found is not None:
-            return found
+        with suppress(OverflowError):  # of a date that Python has none for, nothing is told
+            found = width(facts.min, facts.max, max(column.scale, 0))
+            if found is not None:
+                return found
     # Texts that repeat are stored as places in a list, and cached so too.
     return _PLACE if stored < _PLACE else stored + _WIDEST

@@ -74,7 +74,7 @@ def is_mapped(metadata: Mapping[str, Any]) -> bool:
 
 def mapping_mode(metadata: Mapping[str, Any]) -> str:
     """Return what tells columns in files: ``none`` (their names), ``name`` (names of their own) or ``id``."""
-    return _settings(metadata).get("delta.columnMapping.mode", "none")
+    return _settings(metadata).get("delta.columnMapping.mode", "none").lower()
 
 
 def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:

@@ -47,7 +47,7 @@ def split(rows: pa.Table, layout: Layout) -> Iterator[tuple[Values, pa.Table]]:
 def _texts(values: pa.Array) -> list[str | None]:
     """Return values as the log has them, if they are the same when they are read again."""
     texts: list[str | None] = pc.cast(values, pa.string()).to_pylist()
-    if not constants(texts, values.type).equals(values):
+    if "" in texts or not constants(texts, values.type).equals(values):
         raise NeedsSparkError
     return texts
 

@@ -18,7 +18,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
-from trickle.tables.delta.layout import COLUMN_ID, constant
+from trickle.tables.delta.layout import COLUMN_ID, constants
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -141,7 +141,7 @@ def read_file(
             columns = []
             for field in fields:
                 if field.name in partition:
-                    columns.append(pa.repeat(constant(partition[field.name], field.type), count))
+                    columns.append(pa.repeat(constants([partition[field.name]], field.type)[0], count))
                 elif field.name in there:
                     check_column(field, file.schema_arrow.field(field.name))
                     columns.append(_as(rows[field.name], field, file))
