@@ -73,11 +73,11 @@ class Layout:
         """
         if not self.partitions:
             return {}
-        values = file.body.get("partitionValues") or {}
-        names = [self.names[name] for name in self.partitions]
-        if not values.keys() >= set(names):
+        values = file.body.get("partitionValues")
+        if values is None:
             raise NeedsSparkError
-        return {name: values[name] for name in names}
+        # A remove may leave NULL out.
+        return {self.names[name]: values.get(self.names[name]) for name in self.partitions}
 
 
 def layout_of(metadata: Mapping[str, Any]) -> Layout:
