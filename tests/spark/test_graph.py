@@ -133,6 +133,20 @@ def test_a_failure_stops_only_what_reads_it(spark, graph):
     graph.drop("ratio")
 
 
+def test_a_table_that_cannot_be_opened_stops_what_reads_it(spark, graph):
+    spark.sql("CREATE TABLE passing (id INT) USING delta")
+    graph.create("gone", "SELECT count(*) AS n FROM passing")
+    graph.create("below", "SELECT n, o.id FROM gone JOIN orders AS o ON o.id > n")
+    spark.sql("DROP TABLE passing")
+    order(spark, (5, "bob", 7))
+
+    for report in (graph.refresh_all(), graph.refresh_all(["below"], workers=2)):
+        assert report.errors["graph.below"].code == "UPSTREAM_FAILED"
+        assert "graph.below" not in report.tables
+    assert set(graph.refresh_all().errors) == {"graph.gone", "graph.below"}
+    graph.drop("gone", cascade=True)
+
+
 def test_frames_of_one_cut_belong_together_while_a_run_is_going_on(spark, graph):
     before = head(spark, "orders")
     order(spark, (4, "bob", 7))

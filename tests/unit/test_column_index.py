@@ -61,11 +61,11 @@ def test_a_column_in_order_has_its_index_at_once_and_others_when_it_pays(tmp_pat
 
     for _ in range(2):
         by_id = finder.find([path], fields, {"id": pa.array([3, 5000], pa.int32())})
-    assert columns.index(path, "id") is not None
+    assert columns.index(f":{path}", "id") is not None
     kept = columns.bytes
     for _ in range(3):
         by_other = finder.find([path], fields, {"other": pa.array([21]), "id": pa.array(range(rows))})
 
     assert by_id.to_pylist() == by_other.to_pylist() == [{"id": 3, "other": 21}]
-    assert columns.index(path, "other") is not None
+    assert columns.index(f":{path}", "other") is not None
     assert columns.bytes == kept + rows * (2 + 4)

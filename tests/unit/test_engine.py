@@ -45,8 +45,12 @@ class Place:
     def results(self) -> Any:
         state = SimpleNamespace(forget=self.forgotten.append)
         target = SimpleNamespace(name="totals", path=self.where, state=lambda: SimpleNamespace(record=None))
+        stored = SimpleNamespace(head=lambda: 0, columns=lambda _: {"total": None})
         return SimpleNamespace(
-            marks=lambda _: Marks(self.text, self.is_copy), target=lambda *_: target, state_tables=lambda *_: state
+            marks=lambda _: Marks(self.text, self.is_copy),
+            target=lambda *_: target,
+            source=lambda *_: stored,
+            state_tables=lambda *_: state,
         )
 
     def marks(self, place: str) -> Any:
@@ -100,7 +104,11 @@ class Place:
         self.compiled.append(tuple(without))
         source = SimpleNamespace(path="", head=lambda: 1, columns=lambda _: self.columns)
         return SimpleNamespace(
-            sources={"orders": source}, used={"orders": ("id",)}, without=tuple(without), is_time_dependent=False
+            sources={"orders": source},
+            used={"orders": ("id",)},
+            names=("total",),
+            without=tuple(without),
+            is_time_dependent=False,
         )
 
 

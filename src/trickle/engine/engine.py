@@ -13,7 +13,7 @@ from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.events import Events, told
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.history import History
-from trickle.engine.open_tables import OpenTable, OpenTables
+from trickle.engine.open_tables import FoundTable, OpenTable, OpenTables
 from trickle.engine.replacement import adopt_columns
 from trickle.engine.run import OnOutcome, Run
 from trickle.engine.suspend import Suspensions
@@ -311,12 +311,12 @@ class Engine:
     def members(self) -> Members:
         """Give all stream tables of the catalog, with who reads whom."""
         opened: list[OpenTable] = []
-        broken: dict[str, TrickleError] = {}
-        for name, found in self.tables.get_all():
-            if isinstance(found, Exception):
-                broken[name] = describe_failure(found, f"opening of '{name}'")
+        broken: dict[FoundTable, TrickleError] = {}
+        for found, table in self.tables.get_all():
+            if isinstance(table, Exception):
+                broken[found] = describe_failure(table, f"opening of '{found.name}'")
             else:
-                opened.append(found)
+                opened.append(table)
         return build_members(opened, broken)
 
     def known(self, members: Members, name: str) -> str:

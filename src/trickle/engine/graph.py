@@ -11,7 +11,7 @@ from trickle.model.graph import Graph
 from trickle.model.names import short_name
 
 if TYPE_CHECKING:
-    from trickle.engine.open_tables import OpenTable
+    from trickle.engine.open_tables import FoundTable, OpenTable
     from trickle.errors import TrickleError
     from trickle.tables.contract import SourceTable
 
@@ -35,12 +35,14 @@ class Members:
     Attributes:
         members: The stream tables by name.
         bases: The base tables by their place.
-        broken: The stream tables that cannot be opened, with the error; those that read one read it as it is.
+        broken: The stream tables that cannot be opened, with the error.
+        broken_at: Their names by their places: to those that read one it is a base table, which stands still.
     """
 
     members: Mapping[str, Member]
     bases: Mapping[str, SourceTable]
     broken: Mapping[str, TrickleError] = field(default_factory=dict)
+    broken_at: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
@@ -85,7 +87,7 @@ class Members:
         return cut
 
 
-def build_members(tables: Iterable[OpenTable], broken: Mapping[str, TrickleError]) -> Members:
+def build_members(tables: Iterable[OpenTable], broken: Mapping[FoundTable, TrickleError]) -> Members:
     """Find out who reads whom: a source that lies where a stream table lies is that stream table."""
     tables = tuple(tables)
     names = {_place(table.location): table.name for table in tables}
@@ -99,7 +101,8 @@ def build_members(tables: Iterable[OpenTable], broken: Mapping[str, TrickleError
             if place not in names:
                 bases.setdefault(place, source)
         members[table.name] = Member(table, reads)
-    return Members(members, bases, broken)
+    errors = {found.name: error for found, error in broken.items()}
+    return Members(members, bases, errors, {_place(found.location): found.name for found in broken})
 
 
 def _place(location: str) -> str:

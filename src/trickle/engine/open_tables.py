@@ -109,7 +109,7 @@ class OpenTables:
         if known is not None:
             known.for_refresh(options).look_at_once()
 
-    def get_all(self) -> Iterator[tuple[str, OpenTable | Exception]]:
+    def get_all(self) -> Iterator[tuple[FoundTable, OpenTable | Exception]]:
         """Return every stream table of the catalog; for one that cannot be opened, why."""
         for found in self._find_all():
             opened: OpenTable | Exception
@@ -118,7 +118,7 @@ class OpenTables:
                     opened = self._open_found(found)
             except Exception as error:
                 opened = error
-            yield found.name, opened
+            yield found, opened
 
     def _open_found(self, found: FoundTable) -> OpenTable:
         known = self._open.get(found.name)

@@ -95,7 +95,8 @@ class Run:
 
     def _outcome(self, name: str) -> RefreshReport | TrickleError:
         member = self.members.members[name]
-        failed = sorted(node for node in set(member.reads.values()) if node in self._errors)
+        read = {self.members.broken_at.get(node, node) for node in member.reads.values()}
+        failed = sorted(read & {*self._errors, *self.members.broken})
         if failed:
             text = f"stream table '{name}' was not refreshed, because {', '.join(failed)} failed."
             return SourceError("UPSTREAM_FAILED", text, hint="Mend what failed; the next run goes on from here.")

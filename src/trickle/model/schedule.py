@@ -23,7 +23,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 60
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)\s*")
 _ON_COMMIT: Final = re.compile(r"on commit(?: at most every (.+))?")
 _YEAR_SECONDS: Final = 366 * 86_400
-_LEAST_SECONDS: Final = 0.001  # what is shorter could not be written and read again
+_SHORTEST: Final = 0.001  # what is shorter could not be written and read again
 _CRON_FIELDS: Final = 5
 
 
@@ -123,7 +123,7 @@ def read_duration(words: str, text: str | None = None) -> float:
             raise _bad_duration(words, "it has no numbers with units")
         raise _bad(text, "it is no duration, cron, 'on commit' or 'downstream'")
     seconds = float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
-    if not _LEAST_SECONDS <= seconds <= _YEAR_SECONDS:
+    if not _SHORTEST <= seconds <= _YEAR_SECONDS:
         why = "a duration is at least 1ms and at most 366 days"
         raise _bad_duration(words, why) if text is None else _bad(text, why)
     return seconds
