@@ -56,10 +56,21 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize(
-    "regime", ["default", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vectors", "look-ups"))]
-)
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = {
+    "partitioned by text",
+    "partitioned by two",
+    "partitioned, deletion vectors",
+    "clustered",
+    "in-commit timestamps",
+}
+CASES = [
+    pytest.param(kind, regime, marks=() if regime == "default" and kind in QUICK else pytest.mark.slow)
+    for kind in KINDS
+    for regime in ("default", "vectors", "look-ups")
+]
+
+
+@pytest.mark.parametrize(("kind", "regime"), CASES)
 def test_the_driver_commits_to_every_kind_of_result(
     spark: SparkSession, facts: None, kind: str, regime: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

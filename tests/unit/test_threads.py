@@ -20,6 +20,7 @@ from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.actions import FileAction
 from trickle.tables.delta.driver.transaction import StoredRows, Transaction
 from trickle.tables.delta.files import FileList
+from trickle.tables.delta.layout import Layout
 from trickle.tables.delta.log import DeltaLogFiles
 from trickle.tables.delta.table import DeltaTable
 
