@@ -130,7 +130,7 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
         made.target = SimpleNamespace(log=DeltaLogFiles(SimpleNamespace(location=str(tmp_path))))
         made.folder = made.target.log.folder
         made.known, made.schema, made.file_schema = known, schema, schema
-        made.layout = Layout({"k": schema.field("k")}, {"k": "k"}, frozenset(), frozenset())
+        made.layout = Layout("", {"k": schema.field("k")}, {"k": "k"}, frozenset(), frozenset())
         made.options = DEFAULT
         return made
 
