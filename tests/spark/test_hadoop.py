@@ -164,7 +164,7 @@ def test_copies_are_given_up_for_newer_ones(spark: SparkSession, place: str) -> 
     for name in ("a.parquet", "b.parquet", "_delta_log/1.checkpoint.parquet"):
         folder.storage.put(folder / name, name.encode() * 5)
         folder.storage.fetch([folder / name])
-        with folder.storage.readable(folder / name) as file:  # type: ignore[union-attr]
+        with folder.storage.readable(folder / name) as file:
             assert file.read() == name.encode() * 5
         with folder.storage.scannable([folder / "a.parquet"]) as copies:
             paths += copies.files
