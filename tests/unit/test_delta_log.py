@@ -19,6 +19,7 @@ from trickle.tables.delta.actions import parse_commit
 from trickle.tables.delta.driver.lines import commit_lines
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.log import DeltaLogFiles
+from trickle.tables.delta.table_log import open_delta_log
 
 METADATA = {"metaData": {"id": "one", "schemaString": '{"type":"struct","fields":[]}', "configuration": {}}}
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
@@ -89,6 +90,9 @@ MALFORMED: dict[str, str | bytes] = {
     "null": "null\n",
     "no action": "{}\n",
     "two actions in a line": json.dumps({**add("b"), "remove": {"path": "a"}}) + "\n",
+    "two actions of a kind in a line": f'{{"add":{json.dumps(add("b")["add"])},"add":{json.dumps(add("c")["add"])}}}\n',
+    "two of a kind, spelt differently": f'{{"add":{json.dumps(add("b")["add"])},"\\u0061dd":{json.dumps(add("c")["add"])}}}\n',
+    "two of a kind, one of them null": f'{{"remove":{{"path":"a"}},"remove":null,"add":{json.dumps(add("c")["add"])}}}\n',
     "two lines in one": GOOD.replace("\n", "") + "\n",
     "an action that is a text": '{"add":"b"}\n',
     "a file without a path": '{"add":{"size":1}}\n',
@@ -121,6 +125,20 @@ def test_a_malformed_commit_is_named_with_table_version_and_file(tmp_path: Path,
         assert all(word in error.value.message for word in ("'orders'", str(tmp_path), "Version 2", f"{2:020d}.json"))
 
 
+def test_an_action_that_does_not_deny_it_changes_data() -> None:
+    said = {
+        flag: parse_commit(1, f'{{"add":{{"path":"b","dataChange":{flag}}}}}') for flag in ("null", "true", "false")
+    }
+
+    assert [flag for flag, commit in said.items() if commit.changes_data] == ["null", "true"]
+
+
+def test_names_of_actions_within_an_action_are_no_second_one() -> None:
+    named = {"add": "remove", "metaData": '"add":'}
+
+    assert parse_commit(1, lines(add('"add"', partitionValues=named))).adds[0].body["partitionValues"] == named
+
+
 def test_a_commit_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     log = table(tmp_path)
     (tmp_path / "_delta_log" / f"{1:020d}.json").mkdir()
@@ -143,6 +161,88 @@ def test_what_does_not_bear_on_rows_is_no_obstacle(tmp_path: Path) -> None:
     assert files is not None
     assert {file.path: file.records for file in files} == dict.fromkeys("abcde")
     assert all(isinstance(json.loads(file.body.get("stats", "{}")), dict) for file in files)
+
+
+MAY_HAVE_METADATA = {
+    name: text
+    for name, text in MALFORMED.items()
+    if isinstance(text, bytes) or "metaData" in text or not (text.startswith("{") and text.endswith("}\n"))
+}
+
+
+@pytest.mark.parametrize("text", MAY_HAVE_METADATA.values(), ids=MAY_HAVE_METADATA)
+def test_without_spark_a_commit_in_the_middle_that_may_have_the_metadata_is_named(
+    tmp_path: Path, text: str | bytes
+) -> None:
+    table(tmp_path, text, GOOD, GOOD)
+    log = open_delta_log(str(tmp_path))
+
+    for read in (log.properties, log.identity):
+        with pytest.raises(SourceError) as error:
+            read()
+        assert error.value.code == "UNREADABLE_LOG"
+        assert all(word in error.value.message for word in (str(tmp_path), "Version 1", f"{1:020d}.json"))
+
+
+CHECKPOINTS: dict[str, tuple[str, bytes]] = {
+    "cut": (".parquet", b"PAR1garbled"),
+    "empty": (".parquet", b""),
+    "cut JSON": (".some.json", b'{"metaData":{'),
+    "a list": (".some.json", b"[1]\n"),
+    "a list as an action": (".some.json", b'{"add":[1],"metaData":[1],"protocol":[1],"sidecar":[1]}\n'),
+    "not UTF-8": (".some.json", b"\xff\xfe\n"),
+    "metadata without an id": (
+        ".some.json",
+        lines(PROTOCOL, {"metaData": {"schemaString": '{"fields":[]}'}}).encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize(("ending", "data"), CHECKPOINTS.values(), ids=CHECKPOINTS)
+def test_without_spark_a_checkpoint_that_cannot_be_read_is_named(tmp_path: Path, ending: str, data: bytes) -> None:
+    table(tmp_path, GOOD, GOOD, GOOD)
+    (tmp_path / "_delta_log" / f"{2:020d}.checkpoint{ending}").write_bytes(data)
+    log = open_delta_log(str(tmp_path))
+
+    with pytest.raises(SourceError) as error:
+        log.properties()
+
+    assert error.value.code == "UNREADABLE_LOG"
+    assert all(word in error.value.message for word in (str(tmp_path), "Version 2", f"{2:020d}.checkpoint{ending}"))
+
+
+def test_without_spark_a_gap_behind_a_checkpoint_is_named(tmp_path: Path) -> None:
+    table(tmp_path, GOOD, GOOD, GOOD)
+    kept = lines(PROTOCOL, METADATA).encode()
+    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.some.json").write_bytes(kept)
+    assert open_delta_log(str(tmp_path)).identity() == "one"
+    (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
+
+    with pytest.raises(SourceError) as error:
+        open_delta_log(str(tmp_path)).identity()
+
+    assert error.value.code == "UNREADABLE_LOG"
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKPOINTS if name != "metadata without an id"])
+def test_a_checkpoint_that_cannot_be_read_leaves_the_files_to_delta(tmp_path: Path, name: str) -> None:
+    log = table(tmp_path, GOOD, GOOD, GOOD)
+    ending, data = CHECKPOINTS[name]
+    (tmp_path / "_delta_log" / f"{2:020d}.checkpoint{ending}").write_bytes(data)
+    (tmp_path / "_delta_log" / f"{0:020d}.json").unlink()
+
+    assert FileList(log).at(log.head()) is None
+
+
+def test_without_spark_odd_metrics_and_checksums_are_no_obstacle(tmp_path: Path) -> None:
+    table(tmp_path, lines({"commitInfo": {"operationMetrics": [1], "timestamp": [1]}}, add("b")))
+    (tmp_path / "_delta_log" / f"{1:020d}.crc").write_text('{"metadata":{"schemaString":"{}"}}')
+    log = open_delta_log(str(tmp_path))
+
+    facts = log.commit(log.head())
+
+    assert facts is not None
+    assert (facts.rows_inserted, facts.time, log.identity()) == (None, None, "one")
 
 
 def test_a_gap_is_not_taken_for_the_end(tmp_path: Path) -> None:

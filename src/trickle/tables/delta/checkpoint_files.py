@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trickle.tables.delta.actions import FileAction, file_action
@@ -24,6 +25,9 @@ Kind = Literal["metaData", "protocol"]
 _NAME: Final = re.compile(
     r"(?P<version>\d{20})\.checkpoint\.(?:(?P<part>\d{10})\.(?P<parts>\d{10})\.|.+\.)?(?:parquet|json)"
 )
+UNREADABLE: Final = (LookupError, OSError, TypeError, ValueError, RecursionError, pa.ArrowException)
+"""What reading a checkpoint raises that is damaged, or not of the format."""
+
 _PARSED: Final = frozenset({"stats_parsed", "partitionValues_parsed"})
 """Parts of an action that repeat others in another form."""
 
@@ -45,7 +49,7 @@ class Checkpoint:
         """Return the ``metaData`` or ``protocol`` action, None if it does not tell.
 
         Raises:
-            OSError, ValueError: It cannot be read.
+            UNREADABLE: It cannot be read, or is not of the format.
         """
         return next((body for name in self.names for body in _bodies(self._file(name), kind)), None)
 
@@ -53,7 +57,7 @@ class Checkpoint:
         """Return the files of the table.
 
         Raises:
-            LookupError, OSError, TypeError, ValueError: It cannot be read, or is not of the format.
+            UNREADABLE: It cannot be read, or is not of the format.
         """
         found: list[FileAction] = []
         for file in map(self._file, self.names):
@@ -88,9 +92,9 @@ def _bodies(place: bytes | str | BinaryIO, kind: str) -> Iterator[dict[str, Any]
     """Return the actions of a kind in one file."""
     if isinstance(place, bytes):
         for line in place.decode().split("\n"):
-            body = json.loads(line).get(kind) if line.strip() else None
+            body = _object(json.loads(line)).get(kind) if line.strip() else None
             if body is not None:
-                yield body
+                yield _object(body)
         return
     with pq.ParquetFile(place) as file:
         schema = file.schema_arrow
@@ -101,7 +105,14 @@ def _bodies(place: bytes | str | BinaryIO, kind: str) -> Iterator[dict[str, Any]
         if "stats_parsed" in parts and "stats" not in parts:
             wanted.append(f"{kind}.stats_parsed.numRecords")
         rows = file.read(wanted).column(kind).drop_null().to_pylist()
-    yield from map(_body, rows)
+    yield from (_body(_object(row)) for row in rows)
+
+
+def _object(read: object) -> dict[str, Any]:
+    if not isinstance(read, dict):
+        message = f"a {type(read).__name__} where an action should be"
+        raise TypeError(message)
+    return read
 
 
 def _body(row: dict[str, Any]) -> dict[str, Any]:
@@ -110,9 +121,11 @@ def _body(row: dict[str, Any]) -> dict[str, Any]:
     for name in ("configuration", "partitionValues", "tags"):
         if name in body:
             body[name] = dict(body[name])
-    told = body.pop("stats_parsed", None)
-    if told and told.get("numRecords") is not None:
+    told = _object(body.pop("stats_parsed", {}))
+    if told.get("numRecords") is not None:
         body["stats"] = json.dumps({"numRecords": told["numRecords"]})
     if "deletionVector" in body:
-        body["deletionVector"] = {name: value for name, value in body["deletionVector"].items() if value is not None}
+        body["deletionVector"] = {
+            name: value for name, value in _object(body["deletionVector"]).items() if value is not None
+        }
     return body

@@ -10,18 +10,19 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables.arrow.types import arrow_facts
-from trickle.tables.delta.checkpoint_files import find_checkpoint
+from trickle.tables.delta.checkpoint_files import UNREADABLE, find_checkpoint
 from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
 
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.log import DeltaLogFiles
@@ -86,7 +87,7 @@ class FileList:
             if found is None or found.version <= self._version or version - found.version > self._options.log_replay:
                 return False
             files = found.adds()
-        except (LookupError, OSError, TypeError, ValueError, pa.ArrowException) as error:
+        except UNREADABLE as error:
             _LOG.warning("A checkpoint of %s cannot be read, so Delta is asked: %s", folder.address, error)
             return False
         self._version, self._files = found.version, {file.key: file for file in files}

@@ -39,6 +39,15 @@ _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_IN
 LOG_FOLDER: Final = "_delta_log"
 
 
+def unreadable(table: str, version: int, file: str, what: object) -> SourceError:
+    """Return the error of a file of a log that is not of the format."""
+    return SourceError(
+        UNREADABLE_LOG,
+        f"Version {version} of the Delta table {table} cannot be read from {file}: {what}.",
+        hint="If it is still being copied, wait; else restore the file from a backup. Nothing was written.",
+    )
+
+
 class LogHandle(Protocol):
     """What reads of a table's log that commits alone do not tell: Delta itself, or as much as goes without Spark."""
 
@@ -268,11 +277,7 @@ class DeltaLogFiles:
         return commit
 
     def _unreadable(self, version: int, what: str) -> SourceError:
-        return SourceError(
-            UNREADABLE_LOG,
-            f"Version {version} of the Delta table {self._called} cannot be read from {version:020d}.json: {what}.",
-            hint="If it is still being copied, wait; else restore the file from a backup. Nothing was written.",
-        )
+        return unreadable(self._called, version, f"{version:020d}.json", what)
 
     @contextmanager
     def errors_named(self) -> Iterator[None]:

@@ -7,15 +7,21 @@ a checkpoint. Commits that only a catalog or another storage knows need Spark, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from trickle.errors import SourceError
+from trickle.errors import SourceError, StorageError
 from trickle.model.options import Options
-from trickle.tables.delta.actions import APPLICATION, MalformedCommitError, parse_commit
-from trickle.tables.delta.checkpoint_files import Kind, find_checkpoint
-from trickle.tables.delta.log import LOG_FOLDER, DeltaLogFiles, commit_file
+from trickle.tables.delta.actions import (
+    APPLICATION,
+    MalformedCommitError,
+    checked_metadata,
+    checked_protocol,
+    parse_commit,
+)
+from trickle.tables.delta.checkpoint_files import UNREADABLE, Kind, find_checkpoint
+from trickle.tables.delta.log import LOG_FOLDER, DeltaLogFiles, commit_file, unreadable
 from trickle.tables.logs import CommitFacts
 from trickle.tables.storage.schemes import Folder, folder_at
 
@@ -58,7 +64,8 @@ def open_delta_log(location: str) -> DeltaTableLog:
 def _facts(commit: Commit) -> CommitFacts:
     info = commit.info
     is_ours = APPLICATION in commit.transactions and info.get("userMetadata") is not None
-    metrics = info.get("operationMetrics") or {}
+    metrics = info.get("operationMetrics")
+    metrics = metrics if isinstance(metrics, dict) else {}
     return CommitFacts(
         version=commit.version,
         time=_moment(info.get("inCommitTimestamp") or info.get("timestamp")),
@@ -83,6 +90,12 @@ def _number(text: object) -> int | None:
         return None if text is None else int(str(text))
     except ValueError:
         return None
+
+
+_CHECKED: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
+    "metaData": checked_metadata,
+    "protocol": checked_protocol,
+}
 
 
 class NoSpark:
@@ -135,29 +148,42 @@ def _from_checksum(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any
     """Read the file beside a version that repeats its metadata; it may be missing."""
     try:
         text = folder.storage.get(commit_file(folder, version).removesuffix(".json") + ".crc")
-        body = json.loads(text)
-    except (OSError, ValueError):
+        return _CHECKED[kind](json.loads(text)["metadata" if kind == "metaData" else kind])
+    except (LookupError, OSError, TypeError, ValueError, RecursionError):
         return None
-    told = body.get("metadata" if kind == "metaData" else kind) if isinstance(body, dict) else None
-    return told if isinstance(told, dict) else None
 
 
 def _from_log(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
     """Read the commits back to the newest checkpoint up to a version, or to the first commit, then the checkpoint."""
     checkpoint = find_checkpoint(Folder(folder.storage, folder / LOG_FOLDER), version)
     for later in range(version, -1 if checkpoint is None else checkpoint.version, -1):
-        told = _from_commit(folder, kind, later)
+        told = _from_commit(folder, kind, later, is_needed=checkpoint is not None)
         if told is not None:
             return told
-    return None if checkpoint is None else checkpoint.action(kind)
-
-
-def _from_commit(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | None:
+    if checkpoint is None:
+        return None
     try:
-        text = folder.storage.get(commit_file(folder, version))
-        if f'"{kind}"'.encode() not in text:
+        body = checkpoint.action(kind)
+        return None if body is None else _CHECKED[kind](body)
+    except StorageError:
+        raise
+    except UNREADABLE as error:
+        raise unreadable(folder.address, checkpoint.version, ", ".join(checkpoint.names), error) from error
+
+
+def _from_commit(folder: Folder, kind: Kind, version: int, *, is_needed: bool) -> Mapping[str, Any] | None:
+    """Read one commit, whose absence is a gap if there is a checkpoint before it, else the beginning of the log."""
+    file = commit_file(folder, version)
+    try:
+        text = folder.storage.get(file)
+        # Reading a line's JSON is dear. A commit that was cut short may have lost the action, so it is read whatever it says.
+        if f'"{kind}"'.encode() not in text and text.startswith(b"{") and text.rstrip().endswith(b"}"):
             return None
         commit = parse_commit(version, text.decode())
-    except (OSError, ValueError, MalformedCommitError):
-        return None
+    except StorageError:
+        raise
+    except (OSError, ValueError, MalformedCommitError) as error:
+        if isinstance(error, FileNotFoundError) and not is_needed:
+            return None
+        raise unreadable(folder.address, version, f"{version:020d}.json", error) from error
     return commit.metadata if kind == "metaData" else commit.protocol
