@@ -24,7 +24,8 @@ class Clock:
 def test_time_is_over_when_it_is():
     clock = Clock()
     deadline = Deadline("totals", 90, clock)
-    watch = Stopwatch(before_step=deadline.check)
+    watch = Stopwatch()
+    watch.check_before_steps(deadline.check)
 
     with watch.step("look"):
         clock.now = 90.0

@@ -133,6 +133,15 @@ class _Tree:
         else:
             self.leaves.append(plan)
 
+    def take_conditions(self, left: Plan, right: Plan) -> tuple[tuple[KeyPair, ...], tuple[Expr, ...]]:
+        """Remove the conditions that refer only to two plans; return the keys, oriented from left to right, and the rest."""
+        turned = [(key, _oriented(key, left, right)) for key in self.keys]
+        self.keys = [key for key, now in turned if now is None]
+        have = left.ids | right.ids
+        decided = tuple(r for r in self.residual if r.refs <= have)
+        self.residual = [r for r in self.residual if not r.refs <= have]
+        return tuple(now for _, now in turned if now is not None), decided
+
 
 def _joins_below(plan: Plan) -> bool:
     while isinstance(plan, Project) and all(o.is_passthrough for o in plan.outputs):
@@ -184,9 +193,5 @@ def _oriented(key: KeyPair, left: Plan, right: Plan) -> KeyPair | None:
 
 def _joined(left: Plan, right: Plan, tree: _Tree) -> InnerJoin:
     """Join two plans on all conditions that refer only to them."""
-    now = [(k, turned) for k in tree.keys if (turned := _oriented(k, left, right)) is not None]
-    tree.keys = [k for k in tree.keys if all(k is not used for used, _ in now)]
-    have = left.ids | right.ids
-    decided = tuple(r for r in tree.residual if r.refs <= have)
-    tree.residual = [r for r in tree.residual if not r.refs <= have]
-    return InnerJoin(left, right, tuple(turned for _, turned in now), decided, small="left")
+    keys, residual = tree.take_conditions(left, right)
+    return InnerJoin(left, right, keys, residual, small="left")

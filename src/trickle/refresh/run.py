@@ -72,7 +72,7 @@ class Refresh:
             StateTooBigError: A state table is not worth keeping.
         """
         if self.request.deadline is not None:
-            self.watch.before_step = self.request.deadline.check
+            self.watch.check_before_steps(self.request.deadline.check)
         with self.watch.step("look"):
             self.tables.look_at_once()
             began = self.tables.target.state()

@@ -10,21 +10,21 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds of each step, in order.
-
-    Attributes:
-        before_step: Called before each step; what it raises ends the refresh.
-    """
+    """Seconds of each step, in order."""
 
     started: float = field(default_factory=time.perf_counter)
     steps: dict[str, float] = field(default_factory=dict)
-    before_step: Callable[[], None] | None = None
+    _before_step: Callable[[], None] | None = None
+
+    def check_before_steps(self, check: Callable[[], None]) -> None:
+        """Call this before each step from now on; what it raises ends the refresh."""
+        self._before_step = check
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Time a step; the same name twice adds up."""
-        if self.before_step is not None:
-            self.before_step()
+        if self._before_step is not None:
+            self._before_step()
         begun = time.perf_counter()
         try:
             yield

@@ -207,8 +207,15 @@ class MemorySource:
 class MemoryTarget:
     """A stream table's rows and records in memory."""
 
-    def __init__(self, spark: SparkSession, name: str, schema: StructType | str, rows: Iterable[Row] = ()) -> None:
-        """Start at version 0 with these rows and no record."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        schema: StructType | str,
+        rows: Iterable[Row] = (),
+        mirror: MemorySource | None = None,
+    ) -> None:
+        """Start at version 0 with these rows and no record; a mirror repeats the commits."""
         self.name = name
         self.path = f"memory:{name}"
         self.spark = spark
@@ -218,7 +225,7 @@ class MemoryTarget:
         self._record_version = -1
         self._version = 0
         self._external: tuple[str, ...] = ()
-        self.mirror: MemorySource | None = None
+        self._mirror = mirror
 
     def rows(self) -> list[Row]:
         """Return the rows, in no order."""
@@ -368,8 +375,8 @@ class MemoryTarget:
             raise ConflictError(
                 "CONCURRENT_REFRESH", f"{self.name} was changed meanwhile.", hint="Refresh again: it starts anew."
             )
-        if self.mirror is not None:
-            self.mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
+        if self._mirror is not None:
+            self._mirror.commit(_minus(rows, self._rows)[0], _minus(self._rows, rows)[0])
         self._rows = rows
         self._version += 1
         inserted = len(rows) if inserted is None else inserted
@@ -394,9 +401,8 @@ class MemoryStateTables:
         """Return a state table, to write and to read; made empty if there is none."""
         if name not in self._known:
             schema = nullable(like())
-            target, source = MemoryTarget(self.spark, name, schema), MemorySource(self.spark, name, schema)
-            target.mirror = source
-            self._known[name] = target, source
+            source = MemorySource(self.spark, name, schema)
+            self._known[name] = MemoryTarget(self.spark, name, schema, mirror=source), source
         return self._known[name]
 
     def forget(self, name: str) -> None:

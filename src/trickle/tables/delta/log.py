@@ -128,6 +128,10 @@ class DeltaLogFiles:
         }
         self.generation = 0
 
+    def take_name(self, name: str) -> None:
+        """Be called so in messages, unless there is a name already."""
+        self.name = self.name or name
+
     @property
     def _called(self) -> str:
         return f"'{self.name}' at {self._handle.location}" if self.name else self._handle.location

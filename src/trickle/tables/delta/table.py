@@ -44,7 +44,7 @@ def open_table(spark: SparkSession, location: str, options: Options = DEFAULT, n
         table = _SHARED.get(key)
         if table is None:
             table = _SHARED[key] = DeltaTable(DeltaHandle(spark, location), options)
-        table.log.name = table.log.name or name
+        table.log.take_name(name)
         return table
 
 

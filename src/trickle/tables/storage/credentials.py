@@ -117,36 +117,36 @@ def s3_settings(bucket: str, location: str, settings: Settings) -> ClientSetting
     made.config["region"] = named or _region_of(bucket)
     if get("requester.pays.enabled") == "true":
         made.config["request_payer"] = True
-    _add_s3_credentials(made, get, settings, location)
+    more, made.provider = _s3_credentials(get, settings, location)
+    made.config.update(more)
     return made
 
 
-def _add_s3_credentials(
-    made: ClientSettings, get: Callable[[str], str | None], settings: Settings, location: str
-) -> None:
+def _s3_credentials(
+    get: Callable[[str], str | None], settings: Settings, location: str
+) -> tuple[dict[str, Any], Callable[[], Any] | None]:
     """Take the first provider that has credentials, as Hadoop does; which of those that must be asked, Hadoop tells."""
     named = re.split(r"[\s,]+", (get("aws.credentials.provider") or "").strip())
     providers = [name.rpartition(".")[2].rpartition("$")[2] for name in named if name] or list(_DEFAULT_PROVIDERS)
     while providers:
         provider = providers[0]
         if provider in _ANONYMOUS:
-            made.config["skip_signature"] = True
-            return
+            return {"skip_signature": True}, None
         if provider in _STATIC:
             keys = _lasting_keys(get, is_temporary=provider.startswith("Temporary"))
             if keys() is not None:
-                made.provider = keys
-                return
+                return {}, keys
         elif provider == _OF_ENVIRONMENT:
             if "AWS_ACCESS_KEY_ID" in os.environ:
-                return  # the client reads it by itself
+                return {}, None  # the client reads it by itself
         else:
             break
         providers.pop(0)
     if settings.s3_credential(location) is not None:
-        made.provider = lambda: settings.s3_credential(location)
-    elif not providers or not _OWN_CHAIN.issuperset(providers) or not _is_on_cloud():
+        return {}, lambda: settings.s3_credential(location)
+    if not providers or not _OWN_CHAIN.issuperset(providers) or not _is_on_cloud():
         raise UnmappedError(f"the credentials of {', '.join(providers) or 'fs.s3a.access.key'}")
+    return {}, None
 
 
 def _is_on_cloud() -> bool:

@@ -144,6 +144,10 @@ class DiskCache:
         """Have its size told."""
         register(self)
 
+    def limit(self, max_bytes: int) -> None:
+        """Keep no more than so many bytes from now on."""
+        self.max_bytes = max_bytes
+
     def size(self) -> CacheSize:
         """Return how much there is, of all processes."""
         entries: Sequence[_Entry] = ()

@@ -448,13 +448,13 @@ class HadoopStorage:
         path = self._copies.new()
         sink = Sink(path)
         yield sink
-        sink.size = Path(path).stat().st_size
+        size = Path(path).stat().st_size
 
         def send() -> None:
             self._write(address, partial(self._copy, self._file_in(path)))
             self._copies.keep(address, path)
 
-        sink.wait = _POOL.submit(send).result
+        sink.finish(size, _POOL.submit(send).result)
 
     def uri(self, address: str) -> str:
         """Return the address as a URI."""

@@ -185,7 +185,7 @@ class LocalStorage:
         yield sink
         with Path(address).open("rb") as file:
             os.fsync(file.fileno())
-            sink.size = os.fstat(file.fileno()).st_size
+            sink.finish(os.fstat(file.fileno()).st_size)
 
     def uri(self, address: str) -> str:
         """Return the path as a URI."""

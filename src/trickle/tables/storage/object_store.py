@@ -531,8 +531,7 @@ class ObjectStorage:
         sink = Sink(buffer)
         yield sink
         data = buffer.getvalue()
-        sink.size = len(data)
-        sink.wait = _POOL.submit(self.put, address, data).result
+        sink.finish(len(data), _POOL.submit(self.put, address, data).result)
         if self._disk is not None and _is_lasting(address):
             _POOL.submit(self._disk.keep, self._key(address), len(data), 0, data)
         if len(data) <= self._tail:

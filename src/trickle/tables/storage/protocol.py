@@ -32,6 +32,12 @@ class Sink:
     size: int = 0
     wait: Callable[[], object] = lambda: None
 
+    def finish(self, size: int, wait: Callable[[], object] | None = None) -> None:
+        """Say that the file is written; only the storage calls this."""
+        self.size = size
+        if wait is not None:
+            self.wait = wait
+
 
 @dataclass(frozen=True, slots=True)
 class Scannable:

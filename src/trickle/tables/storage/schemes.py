@@ -107,7 +107,7 @@ def folder_at(location: str) -> Folder | None:
 
 def limit_disk_cache(bytes_: int) -> None:
     """Say how much of object stores this process may keep on this machine's disk, for all their buckets."""
-    _DISK.max_bytes = bytes_
+    _DISK.limit(bytes_)
 
 
 def why_spark(location: str) -> str | None:

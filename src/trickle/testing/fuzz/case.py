@@ -85,6 +85,14 @@ class Outcome:
     created: int = 0
     verified: int = 0
 
+    def count_created(self) -> None:
+        """Count a table that was made."""
+        self.created += 1
+
+    def count_verified(self) -> None:
+        """Count a comparison with plain Spark."""
+        self.verified += 1
+
 
 def draw_case(seed: int, number: int, *, views: int = 10, rounds: int | None = None, regime: str | None = None) -> Case:
     """Draw a case; the same for the same seed and number."""

@@ -106,7 +106,7 @@ class _Maintained:
             return error.code not in REFUSALS and self._fail(0, f"refused {error.code}", str(error))
         except Exception as error:
             return self._fail(0, f"create: {_code(error)}", _text(error))
-        self.outcome.created += 1
+        self.outcome.count_created()
         return self._compare(0)
 
     def refresh(self, number: int, *, verify: bool) -> bool:
@@ -129,7 +129,7 @@ class _Maintained:
         return not verify or self._verify(number + 1)
 
     def _verify(self, rounds: int) -> bool:
-        self.outcome.verified += 1
+        self.outcome.count_verified()
         try:
             report = self.engine.verify(self.name)
         except Exception as error:

@@ -126,20 +126,22 @@ def _let_loose(
 def _note(outcome: Outcome, runners: Runners, reader: Reader, writer: Process) -> None:
     (written,) = writer.lines() or [{}]
     runs = runners.lines("run")
-    outcome.counts |= {
-        "commits written": sum(written.values()),
-        "runs": len(runs),
-        "refreshes that committed": sum(run["refreshed"] for run in runs),
-        "runners killed": runners.kills,
-        "taken over after, s": [round(seconds, 1) for seconds in runners.took_over],
-        "failures that passed": dict(Counter(line["code"] for line in runners.lines("failed"))),
-        "cuts read": reader.reads,
-        "longest read, s": round(reader.longest, 1),
-    }
-    outcome.failures += [*runners.failures, *reader.failures]
-    outcome.failures += [f"{line['table']} was suspended: {line['why']}" for line in runners.lines("suspended")]
+    outcome.counts.update(
+        {
+            "commits written": sum(written.values()),
+            "runs": len(runs),
+            "refreshes that committed": sum(run["refreshed"] for run in runs),
+            "runners killed": runners.kills,
+            "taken over after, s": [round(seconds, 1) for seconds in runners.took_over],
+            "failures that passed": dict(Counter(line["code"] for line in runners.lines("failed"))),
+            "cuts read": reader.reads,
+            "longest read, s": round(reader.longest, 1),
+        }
+    )
+    outcome.failures.extend([*runners.failures, *reader.failures])
+    outcome.failures.extend([f"{line['table']} was suspended: {line['why']}" for line in runners.lines("suspended")])
     late = [seconds for seconds in runners.took_over if seconds > TAKEN_OVER_SECONDS]
-    outcome.failures += [f"a lease was taken over after {seconds:.1f} s" for seconds in late]
+    outcome.failures.extend([f"a lease was taken over after {seconds:.1f} s" for seconds in late])
     if not runs or not reader.reads:
         outcome.failures.append("nothing ran, or nothing was read")
 
@@ -148,8 +150,8 @@ def _compare(trickle: Trickle, deployment: Deployment, outcome: Outcome) -> None
     """Bring all tables to one last cut, compare each with Spark's own answer there, and look what refreshes there were."""
     modes, reasons = Counter[str](), Counter[str]()
     report = trickle.refresh_all()
-    outcome.failures += [f"at the end {name} failed: {error}" for name, error in report.errors.items()]
-    outcome.failures += [f"at the end {name} is suspended: {why}" for name, why in report.skipped.items()]
+    outcome.failures.extend([f"at the end {name} failed: {error}" for name, error in report.errors.items()])
+    outcome.failures.extend([f"at the end {name} is suspended: {why}" for name, why in report.skipped.items()])
     queries = deployment.queries()
     names = sorted(table.name.split(".")[-1] for table in trickle.tables())
     if names != sorted(queries):
@@ -161,8 +163,8 @@ def _compare(trickle: Trickle, deployment: Deployment, outcome: Outcome) -> None
             modes[past.mode] += 1
             if past.reason is not None:
                 reasons[past.reason.split(":")[0].split("]")[0].strip("[")] += 1
-    outcome.counts |= {"tables compared": len(queries), "refreshes": dict(modes), "full because": dict(reasons)}
-    outcome.failures += [f"{n} full refreshes for {why}" for why, n in reasons.items() if why not in _EXPECTED]
-    outcome.failures += [
-        f"{one.table} is {one.health}: {one.problem}" for one in trickle.status() if one.health != "ok"
-    ]
+    outcome.counts.update({"tables compared": len(queries), "refreshes": dict(modes), "full because": dict(reasons)})
+    outcome.failures.extend([f"{n} full refreshes for {why}" for why, n in reasons.items() if why not in _EXPECTED])
+    outcome.failures.extend(
+        [f"{one.table} is {one.health}: {one.problem}" for one in trickle.status() if one.health != "ok"]
+    )

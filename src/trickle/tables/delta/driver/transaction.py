@@ -64,6 +64,14 @@ class StoredRows:
         self._options = options
         register(self)
 
+    def keep_files(self, of_files: Mapping[str, pa.Table]) -> None:
+        """Keep the rows of these files, and of no others."""
+        self.of_files = of_files
+
+    def keep_masks(self, masks: Mapping[tuple[str, str], Places]) -> None:
+        """Keep these masks, and no others."""
+        self.masks = masks
+
     def size(self) -> CacheSize:
         """Return how much it holds."""
         files, masks = self.of_files, self.masks
@@ -133,7 +141,8 @@ class Transaction:
             raise NeedsSparkError
         self._remembers = True  # of a table that is only appended to, no rows are needed again
         before = self.known.of_files
-        self.known.of_files = now = {file.path: self._rows_of(file, before) for file in files}
+        now = {file.path: self._rows_of(file, before) for file in files}
+        self.known.keep_files(now)
         masks = self._masks(files)
         return [_without(now[file.path], masks.get(file.key)) for file in files]
 
@@ -149,7 +158,7 @@ class Transaction:
     def _masks(self, files: Sequence[FileAction]) -> dict[tuple[str, str], Places]:
         """Return the places of the masked rows of files that have some."""
         masks = read_masks(files, self.known.masks, self.folder, self.target.log.address_of)
-        self.known.masks = masks
+        self.known.keep_masks(masks)
         return masks
 
     def _address(self, path: str) -> str:
@@ -317,7 +326,7 @@ class Transaction:
         self.writer.wait()
         version = self.log.commit(actions, mode, self.record, metrics)
         if self._remembers:
-            self.known.of_files = {**self.known.of_files, **self._fresh}
+            self.known.keep_files({**self.known.of_files, **self._fresh})
         return Applied(version, inserted, deleted, {"driver": perf_counter() - self._clock})
 
     def close(self) -> None:
