@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from trickle._version import __version__
-from trickle.cli.interrupt import check_interrupts, was_interrupted, watch_interrupts
+from trickle.cli.interrupt import check_interrupts, settle_interrupt, was_interrupted, watch_interrupts
 from trickle.cli.settings import Format, Settings, read_pairs
 from trickle.errors import TrickleError
 
@@ -143,6 +143,7 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
 
 
 def _interrupted() -> int:
+    settle_interrupt()
     sys.stderr.write("Interrupted.\n")
     return INTERRUPTED
 

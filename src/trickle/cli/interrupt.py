@@ -47,6 +47,15 @@ def check_interrupts() -> None:
         raise KeyboardInterrupt
 
 
+def settle_interrupt() -> None:
+    """Let the process end with the exit code that it is given, after a Ctrl-C that was handled.
+
+    If the exception passes through code that runs from text, as classes of data and named tuples do while they are
+    imported, CPython takes it for unhandled, and ``python -m`` ends itself by the signal. To run any text takes that back.
+    """
+    exec("")
+
+
 def _take(_: int, __: object) -> None:
     _seen.set()
     raise KeyboardInterrupt

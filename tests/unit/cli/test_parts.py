@@ -7,6 +7,8 @@ import json
 import logging
 import math
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -177,6 +179,21 @@ def test_a_swallowed_ctrl_c_is_raised_again(monkeypatch):
             interrupt.check_interrupts()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_ctrl_c_in_code_that_runs_from_text_ends_with_the_code_of_one(tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "import signal, sys\n"
+        "from trickle.cli import app\n"
+        "from trickle.cli.settings import Settings\n"
+        "run = lambda settings: exec('signal.raise_signal(signal.SIGINT)')\n"
+        "sys.exit(app._run(run, Settings(), {}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
 @pytest.mark.parametrize("error", [SparkError("SPARK_ERROR", "the JVM does not answer"), RuntimeError("broken")])
