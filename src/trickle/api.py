@@ -335,6 +335,7 @@ class Trickle:
         check_workers(workers)
         return write_and_refresh(self._engine, write, tables, workers)
 
+    @verb
     def run(self, *, workers: int = 2, until: datetime | None = None) -> None:
         """Refresh stream tables by their schedules, until a moment, SIGTERM or Ctrl-C; a refresh at work ends first.
 
@@ -351,6 +352,7 @@ class Trickle:
         with stopped_by_signals(loop.stop, loop.cancel):
             loop.run(until)
 
+    @verb
     def start(self, *, workers: int = 2) -> Running:
         """Do the same in a thread of its own, which ``stop()`` of what this gives ends."""
         return Running(self._loop(workers))

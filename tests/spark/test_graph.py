@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trickle import DefinitionError, SourceError, StateError, Trickle, UnknownTableError
+from trickle import DefinitionError, SourceError, StateError, SuspendedError, Trickle, UnknownTableError
 from trickle.model.definition import RefreshRecord
 
 NAMES = ("sums", "counts", "means", "rich")
@@ -83,6 +83,68 @@ def test_a_run_goes_to_the_versions_asked_for(spark, graph):
     assert graph.refresh_all(NAMES, at={"orders": between}).cut["orders"] == between
 
     assert [row[:2] for row in rows(spark.table("means"))] == expected_totals(spark, between)
+
+
+def test_a_run_takes_no_table_back_that_others_have_brought_further(spark, graph):
+    graph.create("strict", "SELECT customer, min(amount) AS least FROM orders GROUP BY customer", mode="differential")
+    began = head(spark, "orders")
+    order(spark, (4, "bob", 7))
+
+    def come_between(name, _):
+        if name == "graph.counts":  # the first of the run
+            order(spark, (5, "bob", 1))
+            graph.refresh("sums")
+            graph.refresh("strict")
+
+    report = graph._engine.refresh_all(None, None, on_outcome=come_between)
+
+    assert report.ok
+    assert report.cut["orders"] == began + 1
+    modes = {name.removeprefix("graph."): done.mode for name, done in report.tables.items()}
+    assert modes == dict.fromkeys(("counts", "means", "rich"), "differential") | {
+        "sums": "no_data",
+        "strict": "no_data",
+    }
+    assert set(report.off_cut) == {"graph.sums", "graph.strict", "graph.means", "graph.rich"}
+    assert rows(spark.table("sums")) == expected_totals(spark, began + 2)
+    assert graph._engine.refresh_all(None, {"orders": began + 1}).tables["graph.sums"].mode == "full"
+    report = graph.refresh_all()
+    assert (report.off_cut, all(graph.verify(name) for name in NAMES)) == ((), True)
+    graph.drop("strict")
+
+
+def test_a_run_that_is_ended_begins_no_other_table(spark, graph):
+    order(spark, (4, "bob", 7))
+    members, done = graph._engine.members(), []
+
+    for workers in (1, 2):
+        done.clear()
+        report = graph._engine.run_members(
+            members,
+            [*members.members],
+            workers=workers,
+            on_outcome=lambda name, _: done.append(name),
+            is_ended=lambda: len(done) >= workers,  # noqa: B023
+        )
+        assert set(report.tables) == set(done)
+        assert len(done) < len(NAMES)
+        assert report.ok
+
+
+def test_a_table_that_is_suspended_after_the_run_began_is_skipped(spark, graph):
+    order(spark, (4, "bob", 7))
+    before = head(spark, "sums")
+
+    report = graph._engine.refresh_all(None, None, on_outcome=lambda *_: graph.suspend("sums"))
+
+    assert report.ok
+    assert [*report.skipped] == ["graph.sums"]
+    assert head(spark, "sums") == before + 1  # the suspension itself
+    assert set(report.off_cut) == {"graph.means", "graph.rich"}
+    graph.resume("sums")
+    with pytest.raises(SuspendedError):
+        graph.write_and_refresh(lambda: order(spark, (5, "bob", 7)) or graph.suspend("sums"), ["means"])
+    graph.resume("sums")
 
 
 def test_some_tables_are_refreshed_with_all_that_they_read(spark, graph):

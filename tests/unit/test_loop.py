@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trickle.engine.graph import Member, Members
-from trickle.errors import SourceError, SparkError
+from trickle.errors import SessionError, SourceError, SparkError, StorageError
 from trickle.model.report import RunReport
 from trickle.model.suspension import Suspension
 from trickle.model.table_options import NO_OPTIONS
@@ -161,6 +161,63 @@ def test_a_table_that_cannot_be_opened_is_given_up_too(engine, clock, loop):
         tick(loop, clock, 10)
 
     assert engine.held == {"odd": _suspension("failures", "SOURCE_MISSING")}
+
+
+def test_a_listing_that_fails_does_not_end_the_loop(engine, clock, loop, caplog):
+    members, tries = engine.members, []
+
+    def fail() -> Members:
+        tries.append(clock.now)
+        clock.now += timedelta(seconds=100)
+        if len(tries) < 9:
+            raise OSError(5, "Input/output error")
+        loop.stop()
+        return members()
+
+    engine.members = fail
+    waits: list[float] = []
+    loop._stopped.wait = waits.append
+
+    loop.run()
+
+    assert waits[:7] == [2, 4, 8, 16, 32, 60, 60]
+    assert engine.runs == [{"totals", "counts"}]
+    assert "Input/output error" in caplog.text
+
+
+def test_a_loop_without_a_jvm_ends(engine, loop):
+    def fail() -> Members:
+        raise SessionError("JVM_GONE", "it is gone.")
+
+    engine.members = fail
+
+    with pytest.raises(SessionError):
+        loop.run()
+
+
+def test_a_lease_that_does_not_answer_at_first_is_taken_later(engine, clock):
+    tries: list[str] = []
+
+    class Lease:
+        seconds, is_held = 0.04, False
+
+        def take(self) -> bool:
+            tries.append("take")
+            if len(tries) < 3:
+                raise StorageError("STORAGE_FAILED", "it did not answer.")
+            self.is_held = True
+            return True
+
+        def release(self) -> None:
+            tries.append("release")
+            raise StorageError("STORAGE_FAILED", "it did not answer.")
+
+    lease: Any = Lease()
+    loop = Loop(engine, lease=lease, on_run=lambda _: loop.stop())
+    loop.run()
+
+    assert engine.runs == [{"totals", "counts"}]
+    assert tries[-1] == "release"
 
 
 def test_a_second_signal_calls_off_what_is_at_work():

@@ -131,6 +131,27 @@ def test_versions_can_be_pinned():
         run(tables_at(1, Source(newest=4)), at={"items": 1})
 
 
+def test_a_run_leaves_a_table_where_others_have_brought_it_since_it_began():
+    tables = tables_at(3, Source(newest=4))
+
+    further, steps = run(tables, pinned={"orders": 2})
+    on, _ = run(tables, pinned={"orders": 4})
+    back, _ = run(tables, at={"orders": 2})
+
+    assert (further.report.mode, further.report.frontier, steps) == ("no_data", {"orders": 3}, [NoData()])
+    assert on.report.frontier == {"orders": 4}
+    assert back.report.frontier == {"orders": 2}
+
+
+def test_a_run_goes_to_its_own_version_of_a_source_that_is_not_the_one_of_before():
+    source = Source(newest=4)
+    source.digest = lambda version: f"restored {version}"
+
+    now = look(tables_at(3, source), tables_at(3, source).target.state(), Request(pinned={"orders": 2}))
+
+    assert now.goal["orders"].version == 2
+
+
 def test_what_stops_a_step_leaves_the_table_as_it_is():
     tables = tables_at(1, Source(newest=4))
 

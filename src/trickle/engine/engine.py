@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from trickle.engine.arguments import check_differentiable, check_layout
@@ -20,7 +22,15 @@ from trickle.engine.suspend import Suspensions
 from trickle.engine.upstream import Upstream
 from trickle.engine.verbs import describe_failure
 from trickle.engine.workspaces import Workspaces
-from trickle.errors import ConflictError, DefinitionError, SourceError, StateError, UnknownTableError
+from trickle.errors import (
+    CancelledError,
+    ConflictError,
+    DefinitionError,
+    SourceError,
+    StateError,
+    TrickleError,
+    UnknownTableError,
+)
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY, Definition
 from trickle.model.events import RunEnded, RunStarted
 from trickle.model.names import is_state_table, split_name
@@ -45,7 +55,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.engine.compiler import Analysed
-    from trickle.errors import TrickleError
     from trickle.model.definition import Mode
     from trickle.model.events import Trigger
     from trickle.model.explanation import Explanation
@@ -283,21 +292,41 @@ class Engine:
         on_outcome: OnOutcome | None = None,
         trigger: Trigger = "manual",
         timeout: float | None = None,
+        is_ended: Callable[[], bool] = lambda: False,
     ) -> RunReport:
         """Bring some members of a graph to one cut, the others and those that are suspended staying where they are."""
         suspended = self.suspended(members, members.graph.upstream(names))
-        lag = self.options.idle_versions
-        run = Run(members, members.pin(at), self._refresh_member, full, on_outcome, lag, suspended, trigger, timeout)
+        asked = members.find_asked(at)
+        run = Run(
+            members,
+            members.pin(asked),
+            partial(self._refresh_member, is_ended),
+            full=full,
+            on_outcome=on_outcome,
+            lag=self.options.idle_versions,
+            suspended=suspended,
+            trigger=trigger,
+            timeout=timeout,
+            asked=frozenset(asked),
+            is_ended=is_ended,
+        )
         self.events.emit(RunStarted(tuple(name for name in names if name not in suspended), trigger))
         report = run.run(names, workers)
         self.events.emit(RunEnded(trigger, report))
         return report
 
     def suspended(self, members: Members, names: Collection[str]) -> dict[str, Suspension]:
-        """Return which of some members are suspended, and why."""
-        places = ((name, members.members[name].table.location) for name in sorted(names))
-        found = {name: self.suspensions.find(name, place) for name, place in places}
-        return {name: why for name, why in found.items() if why is not None}
+        """Return which of some members are suspended, and why.
+
+        One whose log cannot be read is not, as far as is known: its refresh says what is wrong.
+        """
+        found: dict[str, Suspension] = {}
+        for name in sorted(names):
+            with suppress(TrickleError, OSError):
+                why = self.suspensions.find(name, members.members[name].table.location)
+                if why is not None:
+                    found[name] = why
+        return found
 
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
         """Give the rows of stream tables at the newest cut that all have."""
@@ -328,8 +357,14 @@ class Engine:
         full_name = self.qualify(name)
         return full_name if full_name in members.members else self.tables.get(full_name).name
 
-    def _refresh_member(self, member: Member, request: Request) -> RefreshReport:
-        return self.refresh_open(member.table, request)
+    def _refresh_member(self, is_ended: Callable[[], bool], member: Member, request: Request) -> RefreshReport:
+        name, location = member.table.name, member.table.location
+        with self.tables.lock(name), one_look():
+            if is_ended():
+                text = f"the refresh of '{name}' was called off before it began."
+                raise CancelledError("CANCELLED", text, hint="The next refresh starts where the last one ended.")
+            self.suspensions.check(name, location)
+            return self.refresh_open(member.table, request)
 
     # -- asking
 

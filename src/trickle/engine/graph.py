@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from trickle.errors import SourceError
+from trickle.errors import SourceError, TrickleError
 from trickle.model.graph import Graph
 from trickle.model.names import short_name
 
 if TYPE_CHECKING:
     from trickle.engine.open_tables import FoundTable, OpenTable
-    from trickle.errors import TrickleError
     from trickle.tables.contract import SourceTable
 
 
@@ -58,32 +58,42 @@ class Members:
         """Name a stream table, or a base table as the definitions that read it do."""
         return self.bases[node].name if node in self.bases else node
 
-    def pin(self, at: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Choose a version of every base table: those asked for by name, else the newest.
-
-        One that cannot be read is left out: the refreshes that need it say what is wrong.
+    def find_asked(self, at: Mapping[str, int] | None) -> dict[str, int]:
+        """Return the versions of base tables that are asked for by name, by their place.
 
         Raises:
             SourceError: ``UNKNOWN_SOURCE`` or ``NO_SUCH_VERSION``.
         """
-        asked = dict(at or {})
-        cut: dict[str, int] = {}
+        left = dict(at or {})
+        asked: dict[str, int] = {}
         for node, source in self.bases.items():
-            wanted = asked.pop(source.name, None)
+            wanted = left.pop(source.name, None)
             if wanted is None:
-                wanted = asked.pop(short_name(source.name), None)
-            try:
-                head = source.head()
-            except SourceError:
+                wanted = left.pop(short_name(source.name), None)
+            if wanted is None:
                 continue
-            if wanted is not None and not 0 <= wanted <= head:
+            head = source.head()
+            if not 0 <= wanted <= head:
                 text = f"base table '{source.name}' has versions 0 to {head}, not {wanted}."
                 raise SourceError("NO_SUCH_VERSION", text, hint="Ask for a version that exists.")
-            cut[node] = head if wanted is None else wanted
-        if asked:
+            asked[node] = wanted
+        if left:
             known = ", ".join(sorted(source.name for source in self.bases.values())) or "none"
-            text = f"{', '.join(map(repr, asked))} is no base table of these stream tables."
+            text = f"{', '.join(map(repr, left))} is no base table of these stream tables."
             raise SourceError("UNKNOWN_SOURCE", text, hint=f"Their base tables are {known}.")
+        return asked
+
+    def pin(self, asked: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Choose a version of every base table: the one asked for, else the newest.
+
+        One that cannot be read is left out: the refreshes that need it say what is wrong.
+        """
+        cut = dict(asked or {})
+        for node, source in self.bases.items():
+            if node in cut:
+                continue
+            with suppress(TrickleError, OSError):
+                cut[node] = source.head()
         return cut
 
 

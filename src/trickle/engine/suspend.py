@@ -27,6 +27,23 @@ Resumption = Literal["apply", "full", "skip"]
 _LOG: Final = logging.getLogger("trickle")
 
 
+class SuspendedNowError(SuspendedError):
+    """A stream table is suspended.
+
+    Attributes:
+        suspension: Since when, and why.
+    """
+
+    def __init__(self, name: str, suspension: Suspension) -> None:
+        """Say why, and what lets it go on."""
+        hint = f"resume({name!r}) lets it go on."
+        if suspension.cause == "fuse":
+            ways = "apply=True) applies the change that waits, full=True recomputes, skip=True passes over it."
+            hint = f"resume({name!r}, {ways}"
+        super().__init__("SUSPENDED", f"stream table '{name}' is {suspension}.", hint=hint)
+        self.suspension = suspension
+
+
 class Suspensions:
     """Which stream tables wait for a person."""
 
@@ -52,7 +69,7 @@ class Suspensions:
         """
         found = self.find(name, location)
         if found is not None:
-            raise is_suspended(name, found)
+            raise SuspendedNowError(name, found)
 
     def held_change(self, name: str, location: str, then: Resumption) -> dict[str, int] | None:
         """Return the versions of the sources up to which the change goes that a blown fuse holds back; None for the newest.
@@ -128,11 +145,3 @@ class Suspensions:
         if marks is not None and marks.suspended is not None:
             self._catalog.results.set_properties(name, {SUSPENDED_PROPERTY: None})
             self._events.emit(Resumed(name))
-
-
-def is_suspended(name: str, suspension: Suspension) -> SuspendedError:
-    """Build the error for a table that may not be refreshed."""
-    hint = f"resume({name!r}) lets it go on."
-    if suspension.cause == "fuse":
-        hint = f"resume({name!r}, apply=True) applies the change that waits, full=True recomputes, skip=True passes over it."
-    return SuspendedError("SUSPENDED", f"stream table '{name}' is {suspension}.", hint=hint)

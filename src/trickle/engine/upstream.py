@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final
 
-from trickle.engine.suspend import is_suspended
+from trickle.engine.suspend import SuspendedNowError
 from trickle.errors import ConflictError, TrickleError
 from trickle.model.cache import Cache
 from trickle.model.definition import RefreshRecord, read_definition
@@ -88,7 +88,10 @@ def refresh_with_upstream(engine: Engine, name: str, request: Request, workers: 
     """Bring a stream table up to date, after the stream tables that it reads."""
     report = engine.refresh_all([name], request.at, full=request.full, workers=workers, timeout=request.timeout)
     _raise_first(report)
-    return report.tables[engine.qualify(name)]
+    full_name = engine.qualify(name)
+    if full_name in report.skipped:
+        raise SuspendedNowError(full_name, report.skipped[full_name])
+    return report.tables[full_name]
 
 
 def write_and_refresh(
@@ -98,13 +101,15 @@ def write_and_refresh(
     members = engine.members()
     asked = [engine.known(members, name) for name in names]
     for name, suspension in engine.suspended(members, members.graph.upstream(asked)).items():
-        raise is_suspended(name, suspension)
+        raise SuspendedNowError(name, suspension)
     write()
     for _ in range(engine.options.attempts):
         report = engine.refresh_all(asked, None, workers=workers)
         if not any(isinstance(error, ConflictError) for error in report.errors.values()):
             break
     _raise_first(report)
+    for name, suspension in report.skipped.items():  # since it was written
+        raise SuspendedNowError(name, suspension)
     return report
 
 

@@ -62,8 +62,8 @@ class RunReport:
         cut: The version of each base table that all of them now stand for, but for those in ``off_cut``.
         seconds: The whole time.
         skipped: Which tables were left where they are because they are suspended, and why.
-        off_cut: The refreshed tables that read a skipped one, directly or not: they stand on rows as old as it is, so
-            they may not belong to the cut.
+        off_cut: The refreshed tables that may not belong to the cut: those that read a skipped one, those that others brought
+            further while the run was going on, those that Spark recomputes over the newest versions; and what reads them.
     """
 
     tables: Mapping[str, RefreshReport]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trickle.errors import SourceError
+from trickle.errors import SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change
 from trickle.model.definition import SourceVersion
@@ -37,7 +37,11 @@ def look(tables: RefreshTables, state: TargetState, request: Request, watch: Sto
     with watch.step("look"):
         # A full refresh needs no record, so it also repairs one that cannot be read.
         record = None if request.full else read_record(tables.target.name, state)
-        goal = request.goal if request.goal is not None else _choose_versions(tables, request.at)
+        goal = (
+            request.goal
+            if request.goal is not None
+            else _choose_versions(tables, request, _frontier(tables, state, record))
+        )
         now = Situation(
             table=tables.target.name,
             mode=tables.mode,
@@ -134,10 +138,21 @@ def _state_tables(tables: RefreshTables) -> tuple[StateTableFacts, ...]:
     return tuple(StateTableFacts(table.name, table.is_required) for table in programs if table is not None)
 
 
-def _choose_versions(tables: RefreshTables, at: Mapping[str, int] | None) -> dict[str, SourceVersion]:
-    """Return the versions to go to: the requested ones, else the newest."""
+def _frontier(tables: RefreshTables, state: TargetState, record: RefreshRecord | None) -> Mapping[str, SourceVersion]:
+    """Return the versions of the sources that a table stands for; none if nobody can tell."""
+    try:
+        record = record or read_record(tables.target.name, state)
+    except StateError:
+        return {}  # a full refresh repairs it
+    return {} if record is None else record.frontier
+
+
+def _choose_versions(
+    tables: RefreshTables, request: Request, frontier: Mapping[str, SourceVersion]
+) -> dict[str, SourceVersion]:
+    """Return the versions to go to: the requested ones, else those that a run chose, else the newest."""
     prepared = tables.prepared
-    asked = dict(at or {})
+    asked, pinned = dict(request.at or {}), request.pinned or {}
     if asked and prepared.obstacles:
         text = f"'{tables.target.name}' is recomputed by Spark over the newest versions: {prepared.obstacles[0].text}"
         raise SourceError("NOT_PINNED", text, hint="Refresh it without versions.")
@@ -150,7 +165,10 @@ def _choose_versions(tables: RefreshTables, at: Mapping[str, int] | None) -> dic
         if version is not None and not 0 <= version <= head:
             text = f"source '{name}' has versions 0 to {head}, not {version}."
             raise SourceError("NO_SUCH_VERSION", text, hint="Use a version that exists.")
-        goal[name] = version_of(source, head if version is None else version)
+        if version is None and name in pinned:
+            goal[name] = _not_back(source, frontier.get(name), min(pinned[name], head))
+        else:
+            goal[name] = version_of(source, head if version is None else version)
     if asked:
         text = f"{', '.join(map(repr, asked))} is not a source of '{tables.target.name}'."
         raise SourceError("UNKNOWN_SOURCE", text, hint=f"Its sources are {', '.join(prepared.sources)}.")
@@ -162,13 +180,23 @@ def _is_ahead(tables: RefreshTables, record: RefreshRecord, goal: Mapping[str, S
 
     Else the state table would go back, which takes a recompute, and the other refresh could not commit.
     """
-    for name, new in goal.items():
-        seen, source = record.frontier.get(name), tables.prepared.sources[name]
-        if seen is None or seen.identity != new.identity or seen.version <= new.version:
-            continue
-        if source.head() >= seen.version and source.digest(seen.version) == seen.digest:
-            return True
-    return False
+    return any(
+        name in record.frontier and _is_later(tables.prepared.sources[name], record.frontier[name], new)
+        for name, new in goal.items()
+    )
+
+
+def _not_back(source: SourceTable, seen: SourceVersion | None, version: int) -> SourceVersion:
+    """Return a version of a source, or the later one that the table stands for already."""
+    chosen = version_of(source, version)
+    return seen if seen is not None and _is_later(source, seen, chosen) else chosen
+
+
+def _is_later(source: SourceTable, seen: SourceVersion, new: SourceVersion) -> bool:
+    """Return whether a version that a refresh has seen comes after another one of the same table, and is still there."""
+    if seen.identity != new.identity or seen.version <= new.version:
+        return False
+    return source.head() >= seen.version and source.digest(seen.version) == seen.digest
 
 
 def _look_at_range(

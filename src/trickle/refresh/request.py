@@ -23,6 +23,7 @@ class Request:
         full: Recompute all rows, and the state of every state table.
         redefine: What the table becomes with the commit that replaces all rows; only with ``full``.
         at: Versions of sources to go to; the others go to their newest.
+        pinned: Versions of sources that a run chose when it began. A table that others have brought further since stays there.
         costs: What this process knows of earlier refreshes; None to take what the table's record tells.
         before_step: Called with each step before it runs. What it raises ends the refresh; no step is ever half done.
         goal: For a state table: the versions chosen already.
@@ -37,6 +38,7 @@ class Request:
     full: bool = False
     redefine: Redefinition | None = None
     at: Mapping[str, int] | None = None
+    pinned: Mapping[str, int] | None = None
     costs: Costs | None = None
     before_step: Callable[[Step], None] | None = None
     goal: Mapping[str, SourceVersion] | None = None

@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from trickle.errors import TrickleError
+from trickle.errors import SessionError, TrickleError
 from trickle.model.schedule import Downstream, OnCommit, read_schedule
 from trickle.schedule.due import Scheduled, find_due, next_moment
 from trickle.schedule.idle import Idle
 from trickle.schedule.memory import Memory, recall
+from trickle.session import exhaustion_told
 
 if TYPE_CHECKING:
     from trickle.engine.engine import Engine
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from trickle.schedule.lease import Lease
 
 logger = logging.getLogger("trickle")
+
+_FAILED_SECONDS: Final = 60.0
+"""How long the loop waits at most when it cannot tell what is due: storage does not answer, for one."""
 
 _LISTING_SHARE: Final = 20.0
 """A catalog with many tables is listed less often: it takes no more than this part of the time."""
@@ -67,15 +71,35 @@ class Loop:
         self._suspended: dict[str, tuple[int, Suspension | None]] = {}
         self._idle = Idle(engine, clock())
         self._stopped = threading.Event()
+        self._failed_ticks = 0
 
     def run(self, until: datetime | None = None) -> None:
         """Go on until stopped, or until a moment; a refresh that is at work then ends first."""
         with self._leading(), self._ending():
             while not self._stopped.is_set() and (until is None or self._clock() < until):
-                wait = self.tick()
+                wait = self._tick_guarded()
                 if until is not None:
                     wait = min(wait, max((until - self._clock()).total_seconds(), 0.0))
                 self._stopped.wait(wait)
+
+    def _tick_guarded(self) -> float:
+        """Refresh what is due now; if that cannot even be found out, try again after a while.
+
+        Raises:
+            SessionError: ``JVM_GONE``: without Spark there is nothing to wait for.
+        """
+        try:
+            with exhaustion_told():
+                wait = self.tick()
+        except Exception as error:
+            if isinstance(error, SessionError) and error.code == "JVM_GONE":
+                raise
+            self._failed_ticks += 1
+            wait = min(2.0 ** min(self._failed_ticks, 20), _FAILED_SECONDS)
+            logger.warning("the loop cannot tell what is due, and looks again in %g s: %s", wait, error)
+            return wait
+        self._failed_ticks = 0
+        return wait
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -101,8 +125,6 @@ class Loop:
         if self._lease is not None and not self._lease.is_held:
             return min(1.0, self._poll_seconds * 20)
         members = self._current_members()
-        if members is None:
-            return self._list_seconds
         heads = self._heads(members)
         now = self._clock()
         scheduled = {name: self._scheduled(name, members, heads) for name in members.members}
@@ -126,15 +148,17 @@ class Loop:
             yield
             return
 
-        def renew() -> None:
-            while not ended.is_set():
-                try:
-                    lease.take()
-                except OSError as error:  # the storage may answer again before the term is over
-                    logger.warning("the lease of the loop cannot be renewed: %s", error)
-                ended.wait(lease.seconds / 4)
+        def take() -> None:
+            try:
+                lease.take()
+            except Exception as error:  # the storage may answer again before the term is over
+                logger.warning("the lease of the loop cannot be taken: %s", error)
 
-        lease.take()
+        def renew() -> None:
+            while not ended.wait(lease.seconds / 4):
+                take()
+
+        take()
         renewing = threading.Thread(target=renew, name="trickle-lease", daemon=True)
         renewing.start()
         try:
@@ -142,17 +166,16 @@ class Loop:
         finally:
             ended.set()
             renewing.join()
-            lease.release()
+            try:
+                lease.release()
+            except Exception as error:  # others wait until its term is over
+                logger.warning("the lease of the loop cannot be released: %s", error)
 
-    def _current_members(self) -> Members | None:
-        """Return the stream tables as they were at the last listing; None if they cannot be listed now."""
+    def _current_members(self) -> Members:
+        """Return the stream tables as they were at the last listing."""
         now = self._clock()
         if self._members is None or now >= self._list_at:
-            try:
-                self._members = self._engine.members()
-            except TrickleError as error:
-                logger.warning("the stream tables cannot be listed: %s", error)
-                return None
+            self._members = self._engine.members()
             self._note_broken(self._members.broken, now)
             took = (self._clock() - now).total_seconds()
             self._list_at = now + timedelta(seconds=max(self._list_seconds, _LISTING_SHARE * took))
@@ -204,7 +227,9 @@ class Loop:
     # -- refreshing
 
     def _refresh(self, members: Members, due: frozenset[str], heads: Mapping[str, int]) -> None:
-        report = self._engine.run_members(members, due, workers=self._workers, trigger="schedule")
+        report = self._engine.run_members(
+            members, due, workers=self._workers, trigger="schedule", is_ended=self._stopped.is_set
+        )
         now = self._clock()
         after = {**heads, **{name: r.version for name, r in report.tables.items()}}
         for name in report.tables:

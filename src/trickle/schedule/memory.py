@@ -56,7 +56,7 @@ def recall(member: Member) -> Memory:
     """Read from a table's own record when it was last brought up, and where its sources were then."""
     try:
         record = read_record(member.table.target.name, member.table.target.state())
-    except TrickleError:
+    except (TrickleError, OSError):
         record = None  # the refresh itself says what is wrong
     if record is None:
         return Memory(None)

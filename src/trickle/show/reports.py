@@ -75,7 +75,7 @@ def run_report(report: RunReport) -> Html:
     rows += [(name, badge("skipped"), "", "", "", str(why)) for name, why in report.skipped.items()]
     headings = ("table", "mode", "inserted", "deleted", "seconds", "note")
     took = {name: done.seconds for name, done in report.tables.items()}
-    off = f"Not at the cut, because they read a skipped one: {', '.join(report.off_cut)}." if report.off_cut else None
+    off = f"Not at the cut, or not surely: {', '.join(report.off_cut)}." if report.off_cut else None
     return card(
         f"Run over {count(len(rows))} stream tables in {duration(report.seconds)}",
         grid(headings, rows, right=("inserted", "deleted", "seconds")),
