@@ -58,7 +58,9 @@ def run(
     keys: Annotated[bool, typer.Option(help="Declare the keys of TPC-H's tables.")] = True,
     plain: Annotated[bool, typer.Option(help="Time a plain CREATE TABLE AS of each query too.")] = True,
     parts: Annotated[str, typer.Option(help=f"Some of {', '.join(PARTS)}.")] = ",".join(PARTS),
-    big: Annotated[bool, typer.Option("--big", help="Also 10 M rows in the micro set and scale 10 in growth.")] = False,
+    big: Annotated[
+        bool, typer.Option("--big", help="Also 10 M rows, scale 10 in growth, TPC-H on object storage.")
+    ] = False,
     idle: Annotated[
         bool, typer.Option("--idle", help="Also time a hundred idle stream tables, and five hundred in a graph.")
     ] = False,
@@ -107,7 +109,7 @@ def run(
         if "freshness" in asked:
             run_freshness(opened, minutes)
         if s3 is not None:
-            run_storage(opened, s3, repeats, endpoint)
+            run_storage(opened, s3, repeats, endpoint, has_tpch=big)
     finish(opened, asked)
 
 

@@ -10,6 +10,8 @@ from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
 from bench.graph import CHAIN, DIAMOND, IDLE_TICK, LAYERS, PIPELINE, PIPELINE_MANY
 from bench.kinds import KINDS, QUERIES, case_name
 from bench.results import DIFFERENTIAL, FULL
+from bench.storage import COUNTED, DIRECT, FAR_NOTHING, FAR_ROW, LOCAL, SOURCES
+from bench.storage import QUERIES as STORED
 from bench.summary import (
     auto_ratio,
     create_ratio,
@@ -24,7 +26,17 @@ from bench.summary import (
     spent_seconds,
     worst,
 )
-from bench.tables import NOT_MEASURED, Table, big_result_seconds, milliseconds, run_label, seconds, times
+from bench.tables import (
+    NOT_MEASURED,
+    Table,
+    big_result_seconds,
+    median_requests,
+    milliseconds,
+    run_label,
+    seconds,
+    storage_case,
+    times,
+)
 
 if TYPE_CHECKING:
     from bench.results import Case, Results, Run
@@ -182,6 +194,45 @@ def _big_result(rate: float) -> Measured:
     return measured
 
 
+def _storage_ratio(results: Results) -> str | None:
+    """Compare how much faster changes are on S3 with how much faster they are on the disk."""
+    if "storage" not in results.parts:
+        return None
+    part = results.parts["storage"]
+    names = dict.fromkeys(case.name for run in _runs(results, "storage") for case in run.cases)
+    both = {name: [storage_case(part, place, name) for place in (DIRECT, LOCAL)] for name in names}
+    ratios = {
+        name: [line_of(case).ratio for case in cases if case is not None]
+        for name, cases in both.items()
+        if all(case is not None and median_seconds(case, FULL) for case in cases)
+    }
+    shares = [ratio(remote, local) for remote, local in ratios.values()]
+    least = min((remote for remote, _ in ratios.values() if remote is not None), default=None)
+    if least is None:
+        return None
+    return f"{times(geometric_mean(shares))} of the ratio on the disk; the smallest ratio is {times(least)}"
+
+
+def _requests(count: int) -> Measured:
+    def measured(results: Results) -> str | None:
+        part = results.parts.get("storage")
+        if part is None:
+            return None
+        found = {name: median_requests(part, name) for name in STORED if SOURCES.get(name, 1) == count}
+        return "; ".join(f"{name} {round(value)}" for name, value in found.items() if value is not None) or None
+
+    return measured
+
+
+def _far(name: str) -> Measured:
+    def measured(results: Results) -> str | None:
+        part = results.parts.get("storage")
+        case = None if part is None else storage_case(part, COUNTED, name)
+        return None if case is None else seconds(median(spent_seconds(case)))
+
+    return measured
+
+
 GOALS: Final = (
     Goal("scale 1, 0.1 %, random, mean ratio", "≥ 4 ×", "10 ×", _mean(1, 0.001, "random")),
     Goal("scale 1, 0.1 %, recent, mean ratio", "≥ 8 ×", "20 ×", _mean(1, 0.001, "recent")),
@@ -204,6 +255,11 @@ GOALS: Final = (
     Goal("10 M rows, 0.1 %", "≥ 4 ×", "12 ×", _big_result(0.001)),
     Goal("10 M rows, 1 %", "≥ 1.5 ×", "3 ×", _big_result(0.01)),
     Goal("other kinds of tables / a plain one, mean of five queries", "≤ 1.5 ×", "1.1 ×", _kinds),
+    Goal("on S3, full / differential", "≥ 0.5 of the disk's, ≥ 1 ×", "0.8", _storage_ratio),
+    Goal("requests of a warm refresh, one source", "≤ 20", "10", _requests(1)),
+    Goal("requests of a warm refresh, three sources", "≤ 40", "20", _requests(3)),
+    Goal(FAR_ROW, "≤ 0.6 s", "0.3 s", _far(FAR_ROW)),
+    Goal(FAR_NOTHING, "≤ 0.05 s", "", _far(FAR_NOTHING)),
     Goal("in a new process, differential / full", "≤ 0.5 ×", "0.2 ×", _cold),
     Goal("commit to result, on commit, p50", "≤ 0.25 s", "0.1 s", _freshness(0.5)),
     Goal("commit to result, on commit, p95", "≤ 0.75 s", "0.3 s", _freshness(0.95)),

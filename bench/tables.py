@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
 from bench.kinds import KINDS, QUERIES, case_name
 from bench.results import AUTO, DIFFERENTIAL, FULL
+from bench.storage import COUNTED, DIRECT, LOCAL
 from bench.summary import (
     auto_ratio,
     breakdown,
@@ -201,20 +202,32 @@ def freshness_table(part: Part) -> Table:
 
 def storage_table(part: Part) -> Table:
     """One row per query: on the disk and on S3, and the requests of the median differential refresh on S3."""
-    cases = {run.facts["place"]: {case.name: case for case in run.cases} for run in part.runs}
     rows = []
-    for name in cases.get("s3", {}) | cases.get("local", {}):
+    names = dict.fromkeys(case.name for run in part.runs for case in run.cases)
+    for name in names:
         shown = [name]
-        for place in ("local", "s3"):
-            case = cases.get(place, {}).get(name)
+        for place in (LOCAL, DIRECT):
+            case = storage_case(part, place, name) or (storage_case(part, COUNTED, name) if place == DIRECT else None)
             full = None if case is None else median_seconds(case, FULL)
-            own = None if case is None else median_seconds(case, DIFFERENTIAL)
+            own = None if case is None else median(spent_seconds(case))
             shown += [seconds(full), seconds(own), times(ratio(full, own))]
-        case = cases.get("s3", {}).get(name)
-        asked = [] if case is None else [r.requests for r in refreshes(case, DIFFERENTIAL) if r.requests is not None]
-        rows.append((*shown, str(round(median(asked) or 0)) if asked else NOT_MEASURED))
+        requests = median_requests(part, name)
+        rows.append((*shown, NOT_MEASURED if requests is None else str(round(requests))))
     places = [f"{place}: {what}" for place in ("disk", "S3") for what in ("full", "differential", "ratio")]
     return Table("Object storage", ("query", *places, "requests"), rows)
+
+
+def storage_case(part: Part, place: str, name: str) -> Case | None:
+    """Return what was measured of a query at a place."""
+    found = (run.case(name) for run in part.runs if run.facts["place"] == place)
+    return next((case for case in found if case is not None), None)
+
+
+def median_requests(part: Part, name: str) -> float | None:
+    """Return how many requests a warm differential refresh makes."""
+    case = storage_case(part, COUNTED, name)
+    counted = [] if case is None else [cycle.refreshes[DIFFERENTIAL] for cycle in case.cycles if not cycle.warm_up]
+    return median(found.requests for found in counted if found.requests is not None)
 
 
 def kinds_table(part: Part) -> Table:
