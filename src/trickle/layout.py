@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from trickle.model.cache import Cache
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,8 +24,8 @@ DEFAULT: Final = "default"
 _NAME: Final = re.compile(r"\w+", re.ASCII)
 _LOG: Final = "_delta_log"
 
-#: Tables on object stores that were seen: each costs a request, and while its files are listed it is a table.
-_seen: Final[set[str]] = set()
+_seen: Final[Cache[str, bool]] = Cache("tables seen", 100_000)
+"""Tables on object stores that were seen: each costs a request, and while its files are listed it is a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,6 @@ def _folders(place: str, folder: Folder | None) -> Iterator[tuple[str, str]]:
 def _is_table(place: str, folder: Folder | None) -> bool:
     if folder is None:
         return os.path.isdir(f"{place}/{_LOG}")  # noqa: PTH112 (5 µs, not 15)
-    if place not in _seen and folder.storage.is_folder(f"{place}/{_LOG}"):
-        _seen.add(place)
-    return place in _seen
+    if _seen.known(place) is None and folder.storage.is_folder(f"{place}/{_LOG}"):
+        _seen.put(place, True)
+    return _seen.known(place) is not None

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.layout import DEFAULT, is_remote, read_layout
+from trickle.model.cache import Cache
 from trickle.session import WAREHOUSE_CONF
 from trickle.tables.storage.schemes import folder_at
 
@@ -41,7 +42,7 @@ _elsewhere: Final[dict[str, set[tuple[str, str]]]] = {}
 
 #: When a warehouse on an object store was last listed, and when each of its tables was first seen.
 _listed: Final[dict[str, float]] = {}
-_first_seen: Final[dict[str, float]] = {}
+_first_seen: Final[Cache[str, float]] = Cache("tables first seen", 100_000)
 
 
 def sync(spark: SparkSession, *, is_new: bool = False) -> None:
@@ -103,7 +104,7 @@ def _age(table: str) -> float:
     On an object store, since the table was first seen here.
     """
     if is_remote(table):
-        return time.monotonic() - _first_seen.setdefault(table, time.monotonic())
+        return time.monotonic() - _first_seen.get(table, time.monotonic)
     try:
         return time.time() - Path(_log(table)).stat().st_mtime
     except FileNotFoundError:

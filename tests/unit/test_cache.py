@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from trickle.catalyst.jvm import Jvm
 from trickle.model.cache import Cache, cache_sizes
 from trickle.model.options import DEFAULT
+
+SOURCE = Path(__file__).parents[2] / "src/trickle"
+
+#: With what bounds each.
+UNBOUNDED = {
+    "algebra/node.py: _SHAPES",  # the kinds of nodes
+    "tables/storage/schemes.py: _opened",  # the buckets that a process works with
+    "tables/storage/settings.py: _given",  # the settings
+    "warehouse.py: _elsewhere",  # the warehouses of a process
+    "warehouse.py: _listed",
+}
 
 
 def test_what_was_not_asked_for_the_longest_goes():
@@ -56,6 +69,28 @@ def test_bytes_are_bounded_and_counted():
     texts.put(7, "too much to keep")
 
     assert (texts.keys(), texts.size().bytes) == ([], 0)
+
+
+def test_what_is_pushed_out_is_told_and_the_newest_may_stay_whatever_its_size():
+    gone: list[str] = []
+    texts: Cache[int, str] = Cache("texts", max_bytes=3, bytes_of=len, least=1, evicted=gone.append)
+    for number, text in enumerate(("abc", "too much", "de", "f")):
+        texts.put(number, text)
+
+    assert (texts.keys(), gone) == ([2, 3], ["abc", "too much"])
+
+
+def test_nothing_else_is_kept_without_bounds():
+    """Dictionaries and sets of modules live as long as the process: what grows in them must be a ``Cache``."""
+    growing = {
+        f"{file.relative_to(SOURCE)}: {node.target.id}"
+        for file in SOURCE.rglob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+        if ast.unparse(node.value) in ("{}", "set()", "[]", "OrderedDict()", "dict()", "defaultdict(list)")
+    }
+
+    assert growing == UNBOUNDED
 
 
 def test_sizes_are_summed_by_name_and_forgotten_with_the_cache():

@@ -80,12 +80,22 @@ class Cache(Generic[K, V]):
     """
 
     def __init__(
-        self, name: str, max_entries: int, *, max_bytes: int = 0, bytes_of: Callable[[V], int] | None = None
+        self,
+        name: str,
+        max_entries: int = 0,
+        *,
+        max_bytes: int = 0,
+        bytes_of: Callable[[V], int] | None = None,
+        least: int = 0,
+        evicted: Callable[[V], object] | None = None,
     ) -> None:
-        """Start empty; without ``bytes_of`` only entries are counted."""
+        """Start empty; without ``bytes_of`` only entries are counted, without ``max_entries`` only bytes.
+
+        ``least`` is how many entries stay, whatever their bytes; ``evicted`` is called with each value that is pushed out.
+        """
         self.name = name
-        self._max_entries, self._max_bytes = max_entries, max_bytes
-        self._bytes_of = bytes_of
+        self._max_entries, self._max_bytes, self._least = max_entries, max_bytes, least
+        self._bytes_of, self._evicted = bytes_of, evicted
         self._bytes = 0
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = Lock()
@@ -149,9 +159,17 @@ class Cache(Generic[K, V]):
         self._values[key] = value
         self._values.move_to_end(key)
         self._bytes += self._size_of(value)
-        while len(self._values) > self._max_entries or (self._bytes_of and self._bytes > self._max_bytes):
-            self._bytes -= self._size_of(self._values.popitem(last=False)[1])
+        while self._is_too_full():
+            oldest = self._values.popitem(last=False)[1]
+            self._bytes -= self._size_of(oldest)
+            if self._evicted is not None:
+                self._evicted(oldest)
         return value
+
+    def _is_too_full(self) -> bool:
+        if self._max_entries and len(self._values) > self._max_entries:
+            return True
+        return self._bytes_of is not None and self._bytes > self._max_bytes and len(self._values) > self._least
 
     def _size_of(self, value: V) -> int:
         return 0 if self._bytes_of is None else self._bytes_of(value)

@@ -8,26 +8,22 @@ py4j carries bytes as text, 17 MB/s. So the JVM copies them to a file on a local
 
 from __future__ import annotations
 
-import shutil
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile, mkdtemp
-from threading import Lock
+from tempfile import NamedTemporaryFile
 from time import time
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
-from weakref import finalize
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from trickle.errors import StorageError
+from trickle.tables.storage.copies import Copies
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import NOTHING_SEEN, Mark, Scannable, Sink, TooLargeError, UncertainPutError
@@ -127,7 +123,7 @@ class HadoopStorage:
         self._fs = system
         self._mounts = mounts
         self._copied = copied
-        self._copies = _Copies(copies)
+        self._copies = Copies(copies)
         self._context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
             self._jvm.java.net.URI(f"{root}/"), system.getConf()
         )
@@ -493,45 +489,3 @@ def _error(error: Py4JJavaError, address: str) -> OSError:
         f"Hadoop's file system failed for {address} ({name}).",
         hint="Check its name nodes and the network, then refresh again.",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    path: str
-    size: int
-
-
-class _Copies:
-    """Local copies of files that never change; what was used longest ago goes first."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._folder: str | None = None
-        self._kept: OrderedDict[str, _Copy] = OrderedDict()
-        self._lock = Lock()
-
-    def new(self) -> str:
-        """Return the path of a file to be made."""
-        with self._lock:
-            if self._folder is None:
-                self._folder = mkdtemp(prefix="trickle-")
-                finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            return f"{self._folder}/{uuid.uuid4()}"
-
-    def known(self, address: str) -> str | None:
-        """Return the path of a copy."""
-        with self._lock:
-            kept = self._kept.get(address)
-            if kept is not None:
-                self._kept.move_to_end(address)
-            return None if kept is None else kept.path
-
-    def keep(self, address: str, path: str) -> str:
-        """Keep a copy, of two of one file the first; return its path."""
-        with self._lock:
-            kept = self._kept.setdefault(address, _Copy(path, Path(path).stat().st_size))
-            if kept.path != path:
-                Path(path).unlink()
-            while sum(copy.size for copy in self._kept.values()) > self._limit and len(self._kept) > 1:
-                Path(self._kept.popitem(last=False)[1].path).unlink(missing_ok=True)
-            return kept.path

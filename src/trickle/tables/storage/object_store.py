@@ -19,8 +19,6 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 import obstore
@@ -32,7 +30,8 @@ from trickle.tables.storage.disk_cache import together
 from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
-from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile, is_fixed
+from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
+from trickle.tables.storage.small_files import SmallFiles
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -53,9 +52,6 @@ RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 CACHE_BYTES: Final = 64 * 1024 * 1024
 """Of small files, in memory."""
 
-_JUST_NOW: Final = 60.0
-"""Seconds: nobody who cleans up takes files away that are so young."""
-
 _OPEN_AT_ONCE: Final = 200
 """Files: a process may have no more than some hundreds open."""
 
@@ -64,7 +60,6 @@ _GAP: Final = 4 * DISK_BLOCK
 
 _COMMIT: Final = re.compile(r"/\d{20}\.json")
 _LASTING: Final = re.compile(r"[^/]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.(parquet|bin)")
-_LONG_AGO: Final = float("-inf")
 _BEFORE_HINT: Final = 200
 """Commits before the last checkpoint whose ETags one page of a list tells too."""
 
@@ -102,7 +97,7 @@ class ObjectStorage:
         """Make a client; asks nothing yet."""
         self.root = root
         self._settings = settings
-        self._tail, self._block, self._cache, self._disk = tail, block, cache, disk
+        self._tail, self._block, self._disk = tail, block, disk
         self._credential: _Credential | None = None
         config = {"bucket": root.partition("://")[2], **settings.config} if kind == "s3" else settings.config
         provider = {} if settings.provider is None else {"credential_provider": self._renewed}
@@ -111,8 +106,7 @@ class ObjectStorage:
         )
         self._has_suffixes = kind != "azure"
         self._is_checked = not settings.is_custom
-        self._kept: dict[str, _Kept] = {}
-        self._kept_lock = Lock()
+        self._small = SmallFiles(cache)
         self._locks = ThreadLocks()
 
     def __repr__(self) -> str:
@@ -302,7 +296,7 @@ class ObjectStorage:
 
     def missing(self, addresses: Iterable[str]) -> list[str]:
         """Ask for all at once, but not for those that were there just now."""
-        asked = [a for a in addresses if (kept := self._kept.get(a)) is None or monotonic() - kept.since > _JUST_NOW]
+        asked = [address for address in addresses if not self._small.was_there(address)]
         marks = self._at_once(self.mark, asked)
         return [address for address, mark in zip(asked, marks, strict=True) if mark is None]
 
@@ -313,7 +307,7 @@ class ObjectStorage:
             with suppress(OSError):  # the reader will find out
                 self._end(address)
 
-        self._at_once(fetch, [address for address in addresses if address not in self._kept])
+        self._at_once(fetch, [address for address in addresses if self._small.get(address) is None])
 
     def later(self, work: Callable[[], object]) -> None:
         """Do it meanwhile."""
@@ -425,9 +419,9 @@ class ObjectStorage:
 
     def readable(self, address: str) -> BinaryIO:
         """Return the file, fetched as it is read; at once if it is small."""
-        kept = self._kept.get(address)
+        kept = self._small.get(address)
         if kept is not None:
-            return io.BytesIO(kept.data)
+            return io.BytesIO(kept)
         size, tail, mark = self._end(address)
         if len(tail) == size:
             return io.BytesIO(tail)
@@ -445,11 +439,11 @@ class ObjectStorage:
                 tail = kept.read(start, kept.size - start) if start < kept.size else None
                 if tail is not None:
                     if not start:
-                        self._keep(address, tail, _LONG_AGO)
+                        self._small.keep(address, tail, was_asked=False)
                     return kept.size, tail, None
         size, tail, mark = self._tried(address, lambda: self._fetched_end(address))
         if len(tail) == size:
-            self._keep(address, tail)
+            self._small.keep(address, tail)
         mark = None if _is_lasting(address) else mark
         if self._disk is not None and (_is_lasting(address) or (mark is not None and len(tail) < size)):
             self._disk.keep(self._key(address, mark), size, size - len(tail), tail)
@@ -468,20 +462,12 @@ class ObjectStorage:
             answer = obstore.get(self._store, path, options={"range": (max(size - self._tail, 0), size)})
         return int(answer.meta["size"]), bytes(answer.bytes()), _tag(answer.meta)
 
-    def _keep(self, address: str, data: bytes, since: float | None = None) -> None:
-        if not is_fixed(address):
-            return
-        with self._kept_lock:
-            self._kept[address] = _Kept(data, monotonic() if since is None else since)
-            while sum(len(kept.data) for kept in self._kept.values()) > self._cache:
-                self._kept.pop(next(iter(self._kept)))
-
     @contextmanager
     def scannable(self, addresses: Sequence[str], parts: Sequence[Sequence[Range]] = ()) -> Iterator[Scannable]:
         """Return the files that are kept, in memory or on this machine's disk; else URIs, with what polars needs for them."""
-        held = [self._kept.get(address) for address in addresses]
+        held = [self._small.get(address) for address in addresses]
         if None not in held:
-            yield Scannable([io.BytesIO(kept.data) for kept in held if kept is not None])
+            yield Scannable([io.BytesIO(data) for data in held if data is not None])
             return
         with ExitStack() as opened:
             files = self._filled(addresses, parts, opened)
@@ -535,7 +521,7 @@ class ObjectStorage:
         if self._disk is not None and _is_lasting(address):
             _POOL.submit(self._disk.keep, self._key(address), len(data), 0, data)
         if len(data) <= self._tail:
-            self._keep(address, data)
+            self._small.keep(address, data)
 
     def uri(self, address: str) -> str:
         """Return the address as a URI."""
@@ -568,14 +554,6 @@ def _commits(pages: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Mark]]:
         name = item["path"].rpartition("/")[2]
         if len(name) == 25 and name.endswith(".json") and name[:20].isdigit():
             yield int(name[:20]), _tag(item)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A small file, and when it was there."""
-
-    data: bytes
-    since: float = field(default_factory=monotonic)
 
 
 @dataclass(frozen=True, slots=True)
