@@ -144,3 +144,26 @@ def test_ctrl_c_ends_a_refresh(warehouse_folder, shop):
     assert terminal.end() == 130
     assert "Interrupted." in terminal.screen
     assert "Traceback" not in terminal.screen
+
+
+def test_a_terminal_shows_what_the_doctor_found_after_it_started_spark(tmp_path):
+    terminal = Terminal("doctor", "--warehouse", tmp_path, *FEW[:2], env=environment(COLUMNS="200"))
+
+    assert terminal.end() == 0, terminal.screen
+    assert "CHECK" in terminal.screen
+    assert "Spark starts, and refreshed a stream table" in terminal.screen
+
+
+@pytest.mark.slow
+def test_the_doctor_starts_the_session_that_the_settings_ask_for(tmp_path):
+    folder = f"spark.sql.warehouse.dir={tmp_path / 'tables'}"
+    well = pipe("doctor", "--master", "local[1]", "--conf", folder, "--format", "json", cwd=tmp_path)
+    wrong = pipe("doctor", "--master", "nonsense://x", "--format", "json", cwd=tmp_path)
+    other = pipe("doctor", "--conf", "spark.sql.extensions=a.B", "--format", "json", cwd=tmp_path)
+
+    assert well.code == 0, well
+    assert well.json["checks"][-1]["found"] == "Spark starts at local[1], runs queries, and sees 0 stream tables"
+    for found, code in ((wrong, "SPARK_FAILED"), (other, "DELTA_MISSING")):
+        assert (found.code, found.json["checks"][-1]["check"]) == (1, "start")
+        assert code in found.json["checks"][-1]["found"]
+        assert found.json["checks"][-1]["fix"]

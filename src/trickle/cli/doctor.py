@@ -6,7 +6,9 @@ import os
 import shutil
 import sys
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,10 +20,14 @@ from trickle.errors import TrickleError
 from trickle.layout import is_remote
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from trickle.cli.settings import Settings
 
 _PYTHONS: Final = ((3, 11), (3, 14))
 _PACKAGES: Final = ("pyspark", "delta-spark", "deltalake", "pyarrow", "polars", "pandas")
+PINNED: Final = {"pyspark": ("4.1.", "pyspark>=4.1,<4.2"), "delta-spark": ("4.4.0", "delta-spark==4.4.0")}
+"""How the versions begin that work, and what pip calls them."""
 _GIB: Final = 1024**3
 _ENOUGH_DISK: Final = 1 * _GIB
 _ENOUGH_MEMORY: Final = 2 * _GIB
@@ -44,8 +50,12 @@ class Finding:
 
 def doctor(settings: Settings, *, quick: bool) -> int:
     """Look at everything; 1 if something is wrong."""
-    from trickle.cli.spark import waiting
+    from trickle.cli.spark import quiet_spark, waiting
+    from trickle.tables.storage.settings import give_settings
 
+    give_settings(settings.spark_settings)  # for what is looked at without Spark
+    if not quick:
+        quiet_spark(settings)  # not later: while something is shown, the streams of Python are not its own
     found: list[Finding] = []
     with waiting("Looking") as show:
         for check in (
@@ -58,9 +68,11 @@ def doctor(settings: Settings, *, quick: bool) -> int:
             lambda: _warehouse(settings),
         ):
             found += _safely(check)
-        if not quick:
+        if quick:
+            found += _safely(lambda: _storage(_remote(settings)), "storage")
+        else:
             show("Starting Spark")
-            found.append(_spark(settings, found))
+            found += _spark(settings, found)
     is_ok = not any(finding.health == "failed" for finding in found)
     if settings.is_json:
         print_json({"ok": is_ok, "checks": found})
@@ -71,15 +83,22 @@ def doctor(settings: Settings, *, quick: bool) -> int:
     return OK if is_ok else FAILED
 
 
-def _safely(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _safely(check: Callable[[], Iterator[Finding]], name: str = "") -> Iterator[Finding]:
     """Give what a check finds; what it raises is a finding too."""
     try:
         yield from check()
-    except TrickleError as error:
-        name = getattr(check, "__name__", "").strip("_")
-        yield Finding(
-            name if name.isidentifier() else "project", "failed", f"[{error.code}] {error.message}", error.hint
-        )
+    except Exception as error:
+        name = name or getattr(check, "__name__", "").strip("_")
+        yield _failure(name if name.isidentifier() else "project", error)
+
+
+def _failure(check: str, error: Exception) -> Finding:
+    from trickle.engine.verbs import translate
+
+    known = error if isinstance(error, TrickleError) else translate(error, check)
+    if known is None:
+        return Finding(check, "failed", f"{type(error).__name__}: {error}", "trickle doctor --debug shows more.")
+    return Finding(check, "failed", f"[{known.code}] {known.message}", known.hint)
 
 
 def _python() -> Iterator[Finding]:
@@ -96,8 +115,9 @@ def _packages() -> Iterator[Finding]:
         except PackageNotFoundError:
             yield Finding(name, "failed", "is not installed", "pip install --force-reinstall spark-trickle")
             continue
-        wrong = name == "pyspark" and not found.startswith("4.1.")
-        yield Finding(name, "failed" if wrong else "ok", found, "pip install 'pyspark>=4.1,<4.2'" if wrong else "")
+        begins, wanted = PINNED.get(name, ("", ""))
+        wrong = not found.startswith(begins)
+        yield Finding(name, "failed" if wrong else "ok", found, f"pip install '{wanted}'" if wrong else "")
     if remote := next((name for name in ("SPARK_REMOTE", "SPARK_LOCAL_REMOTE") if name in os.environ), None):
         yield Finding("spark", "failed", f"{remote} is set", f"unset {remote}: Spark Connect has no JVM in reach.")
 
@@ -150,8 +170,7 @@ def _warehouse(settings: Settings) -> Iterator[Finding]:
         yield Finding("warehouse", health, error.message, error.hint)
         return
     if is_remote(location):
-        yield Finding("warehouse", "ok", f"{location}, which Spark and the driver reach with the session's settings")
-        return
+        return  # that it can be used is seen by using it
     folder = Path(location)
     place = next(path for path in (folder, *folder.parents) if path.exists())
     shown = str(folder) if folder.exists() else f"{folder}, which is still to be made"
@@ -182,29 +201,88 @@ def _written(place: Path, shown: str) -> tuple[Literal["ok", "failed"], str, str
     return "ok", shown, ""
 
 
-def _spark(settings: Settings, before: list[Finding]) -> Finding:
-    """Start Spark, make a stream table in a folder of its own, and refresh it."""
-    from trickle.api import Trickle
-    from trickle.cli.spark import quiet_spark
-    from trickle.session import local_session
+def _remote(settings: Settings, spark: SparkSession | None = None) -> str:
+    """Return the URI of the tables; nothing if they are on this machine, or in a place that only a catalog knows."""
+    if not settings.has_own_session:
+        with suppress(TrickleError):  # told before
+            return found if is_remote(found := settings.folder(may_be_new=True)) else ""
+        return ""
+    key = "spark.sql.warehouse.dir"
+    named = settings.spark_settings.get(key, "") if spark is None else str(spark.conf.get(key) or "")
+    return named if is_remote(named) else ""
+
+
+def _storage(location: str) -> Iterator[Finding]:
+    """List an object store as a refresh does, and commit to it as a refresh does: a file that must not be there yet."""
+    from trickle.tables.storage.schemes import folder_at, why_spark
+
+    if not location:
+        return
+    folder = folder_at(location)
+    if folder is None:
+        why = why_spark(location)
+        what = f"{location} is reached by Spark alone" + (f": only it knows {why}" if why else "")
+        yield Finding("storage", "warning", what, "Small refreshes take seconds there; see how-to/use-object-storage.")
+        return
+    held = folder.storage.names(folder.address)
+    probe = folder / f".trickle-doctor-{uuid.uuid4()}"
+    try:
+        folder.storage.put_if_absent(probe, b"first")
+        with suppress(FileExistsError):
+            folder.storage.put_if_absent(probe, b"second")
+            fix = "Commits would be lost there: use a newer version of the server."
+            yield Finding(
+                "storage", "failed", f"{location} overwrites files that are to be written only if absent", fix
+            )
+            return
+    finally:
+        with suppress(OSError):
+            folder.storage.delete(probe)
+    yield Finding("storage", "ok", f"{location}: {len(held)} names, and takes commits")
+
+
+def _spark(settings: Settings, before: list[Finding]) -> Iterator[Finding]:
+    """Start the session that the commands would, and let it work; then look at the storage with its settings."""
+    from trickle.cli.spark import start_session
 
     if any(
         finding.health == "failed" and finding.check in ("java", "pyspark", "delta-spark", "spark")
         for finding in before
     ):
-        return Finding("start", "skipped", "Spark was not started", "Mend what is above first.")
-    quiet_spark(settings)
+        yield from _safely(lambda: _storage(_remote(settings)), "storage")
+        yield Finding("start", "skipped", "Spark was not started", "Mend what is above first.")
+        return
+    spark = None
     with tempfile.TemporaryDirectory(prefix="trickle-doctor-") as folder:
+        # What is tried out is written into a folder of its own, if the tables are in folders of this machine.
+        is_ours = not settings.has_own_session and not _remote(settings)
         try:
-            spark = local_session(folder, config={**settings.spark_settings, "spark.driver.memory": "1g"})
-            spark.sql("CREATE TABLE numbers USING delta AS SELECT id FROM range(10)")
-            trickle = Trickle(spark)
-            trickle.create("total", "SELECT sum(id) AS total FROM numbers")
-            spark.sql("INSERT INTO numbers VALUES (10)")
-            report = trickle.refresh("total")
-            spark.stop()
-        except TrickleError as error:
-            return Finding("start", "failed", f"[{error.code}] {error.message}", error.hint)
-    return Finding(
-        "start", "ok", f"Spark starts, and refreshed a stream table in {report.seconds:.2f} s ({report.mode})"
-    )
+            spark = start_session(settings, folder if is_ours else None)
+            yield Finding("start", "ok", _refreshed(spark) if is_ours else _listed(spark))
+        except Exception as error:  # whatever it is, it is what to tell
+            yield _failure("start", error)
+        yield from _safely(lambda: _storage(_remote(settings, spark)), "storage")
+        if spark is not None:
+            with suppress(Exception):
+                spark.stop()
+
+
+def _refreshed(spark: SparkSession) -> str:
+    """Make a stream table, and refresh it."""
+    from trickle.api import Trickle
+
+    spark.sql("CREATE TABLE numbers USING delta AS SELECT id FROM range(10)")
+    trickle = Trickle(spark)
+    trickle.create("total", "SELECT sum(id) AS total FROM numbers")
+    spark.sql("INSERT INTO numbers VALUES (10)")
+    report = trickle.refresh("total")
+    return f"Spark starts, and refreshed a stream table in {report.seconds:.2f} s ({report.mode})"
+
+
+def _listed(spark: SparkSession) -> str:
+    """Run a query on the executors, and look into the catalog; write nothing into what belongs to others."""
+    from trickle.api import Trickle
+
+    count = len(Trickle(spark).tables())
+    spark.range(1000).selectExpr("sum(id)").collect()
+    return f"Spark starts at {spark.sparkContext.master}, runs queries, and sees {count} stream tables"

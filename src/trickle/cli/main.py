@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from typing import Annotated, NoReturn
 
@@ -213,7 +214,7 @@ def drop(
     if not yes:
         if not sys.stdin.isatty():
             _refuse("drop asks first; in a script say --yes")
-        typer.confirm(f"Drop {name} and its data?", abort=True)
+        _confirm(f"Drop {name} and its data?")
     return commands.change(settings, name, "dropped", lambda trickle, found: trickle.drop(found, cascade=cascade))
 
 
@@ -254,6 +255,16 @@ def resume(
     from trickle.cli import commands
 
     return commands.resume(settings, name, apply=apply, full=full, skip=skip)
+
+
+def _confirm(question: str) -> None:
+    """Ask beside the answer; typer's own question writes to both streams, and takes Ctrl-C for a no."""
+    sys.stderr.write(f"{question} [y/N]: ")
+    sys.stderr.flush()
+    while not select.select([sys.stdin], [], [], 0.2)[0]:
+        pass  # a Ctrl-C that comes right before a read does not end it
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise typer.Abort
 
 
 def _refuse(why: str) -> NoReturn:

@@ -40,7 +40,7 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
         from trickle.api import Trickle
 
         with keeping_interrupts():
-            spark = _own_session(settings) if settings.has_own_session else _local_session(settings)
+            spark = start_session(settings)
         trickle = Trickle(spark, history=_history(spark, settings))
         _use_schema(trickle, settings)
     try:
@@ -71,11 +71,18 @@ def _use_schema(trickle: Trickle, settings: Settings) -> None:
         trickle.spark.sql(f"USE {quote(project.schema)}")
 
 
-def _local_session(settings: Settings) -> SparkSession:
+def start_session(settings: Settings, folder: str | None = None) -> SparkSession:
+    """Start the session that was asked for; ``folder`` takes the place of its warehouse.
+
+    Raises:
+        SessionError: Spark does not start.
+    """
+    if folder is None and settings.has_own_session:
+        return _own_session(settings)
     from trickle.session import local_session
 
     config = {**({"spark.master": settings.master} if settings.master else {}), **settings.spark_settings}
-    return local_session(settings.folder(may_be_new=True), config=config)
+    return local_session(settings.folder(may_be_new=True) if folder is None else folder, config=config)
 
 
 def _own_session(settings: Settings) -> SparkSession:

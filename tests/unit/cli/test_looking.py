@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.command import Terminal, environment, pipe, without_java
+from tests.unit.cli.command import COMMAND, Terminal, environment, pipe, without_java
 from tests.unit.observe.lake import Lake
 from trickle.model.definition import Took
 
@@ -212,3 +216,34 @@ def test_help_comes_at_once():
 
     # The best of ten: other tests run beside this one.
     assert min(took) < 0.3
+
+
+@pytest.fixture
+def keyboard() -> Iterator[tuple[int, int]]:
+    """A terminal to type at: the end of whoever types, and the end of who reads."""
+    ends = pty.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_the_question_of_drop_is_beside_the_answer(shop, keyboard):
+    typed, stdin = keyboard
+    os.write(typed, b"n\n")
+    command = [*COMMAND, "drop", "daily", "--warehouse", str(shop), "--format", "json"]
+    done = subprocess.run(
+        command, stdin=stdin, capture_output=True, text=True, env=without_java(), timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Drop daily and its data?" in done.stderr
+
+
+def test_ctrl_c_at_the_question_of_drop_ends_with_its_own_code(shop):
+    terminal = Terminal("drop", "daily", "--warehouse", shop)
+    terminal.read_until("its data?")
+    terminal.type("\x03")
+
+    assert terminal.end() == 130
+    assert "Interrupted." in terminal.screen
+    assert "Traceback" not in terminal.screen
