@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from trickle.tables.storage.schemes import Folder
 
 DEFAULT: Final = "default"
+WAREHOUSE_CONF: Final = "spark.trickle.warehouse"
+"""Set on sessions made by `local_session`: the folder that is the truth about which tables exist."""
 
 #: The names Spark's session catalog admits.
 _NAME: Final = re.compile(r"\w+", re.ASCII)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.errors import SessionError
 from trickle.jars import delta_jars, s3_jars
 from trickle.java import find_java
-from trickle.layout import is_remote, warehouse_location
+from trickle.layout import WAREHOUSE_CONF, is_remote, warehouse_location
 from trickle.model.options import memory_bytes
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-#: Set on sessions made by `local_session`: the folder that is the truth about which tables exist.
-WAREHOUSE_CONF: Final = "spark.trickle.warehouse"
 DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"

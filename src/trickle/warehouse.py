@@ -21,9 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.layout import DEFAULT, is_remote, read_layout
+from trickle.layout import DEFAULT, WAREHOUSE_CONF, is_remote, read_layout
 from trickle.model.cache import Cache
-from trickle.session import WAREHOUSE_CONF
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:

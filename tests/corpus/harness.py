@@ -21,9 +21,9 @@ from pyspark.sql.types import StructType
 
 from trickle import Trickle
 from trickle.errors import StateError, TrickleError
+from trickle.layout import WAREHOUSE_CONF
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import DEFINITION_CHANGED
-from trickle.session import WAREHOUSE_CONF
 from trickle.tables.arrow.local import arrow_table, as_schema, local_frame
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.testing.lab import Lab

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trickle.tables.arrow.types import arrow_field, arrow_schema
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable, is_readable
 from trickle.tables.delta.driver.read import read_file
+from trickle.tables.delta.schema import arrow_field, arrow_schema
 
 PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
 

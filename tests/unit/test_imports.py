@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import trickle
 
+ROOT = Path(__file__).parents[2]
 HEAVY = ("pyspark", "py4j", "pyarrow", "polars", "deltalake", "numpy", "pandas")
 
 
@@ -45,3 +48,22 @@ def test_commands_that_only_look_load_nothing_heavy(tmp_path, arguments):
                 main()
     """
     assert heavy_modules_after(textwrap.dedent(code)) == []
+
+
+def test_every_part_is_under_the_import_rules():
+    """A new module or package has its place among the layers, and is named where rules list all."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    files = [f for f in (ROOT / "src/trickle").iterdir() if f.suffix == ".py" or (f / "__init__.py").exists()]
+    parts = {f"trickle.{file.stem}" for file in files if not file.stem.startswith("__")}
+    layers, *others = rules
+    placed = {part.strip() for layer in layers["layers"] for part in layer.split("|")}
+    listed = {rule["name"]: set(rule["source_modules"]) for rule in others}
+
+    assert parts - placed == {"trickle.testing"}
+    assert parts - listed["Nothing imports what only tests use"] == {"trickle.testing"}
+    assert parts - listed["Only catalyst, tables and some named modules import Spark"] == {
+        "trickle.catalyst",
+        "trickle.tables",
+        "trickle.testing",
+    }
+    assert parts - listed["Nothing above tables imports Delta Lake"] == {"trickle.tables", "trickle.testing"}

@@ -11,6 +11,7 @@ from trickle.errors import TrickleError
 from trickle.model.events import Warned
 from trickle.model.schedule import Cron, Every, next_due, read_schedule
 from trickle.refresh.record import read_record
+from trickle.tables.formats import RESULT_FORMAT
 
 if TYPE_CHECKING:
     from trickle.engine.engine import Engine
@@ -94,7 +95,7 @@ def why_outrun(age: timedelta, period: timedelta | None, kept: timedelta) -> str
         period: The time between two refreshes; None if it is not known.
         kept: How long the source keeps what older versions need.
     """
-    hint = "raise delta.logRetentionDuration and delta.deletedFileRetentionDuration, or refresh more often"
+    hint = f"{RESULT_FORMAT.keep_longer}, or refresh more often"
     if age > kept / 2:
         return f"keeps older versions for {kept}, and the table is {_rounded(age)} behind: {hint}"
     if period is not None and period >= kept:

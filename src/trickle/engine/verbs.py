@@ -62,7 +62,7 @@ def translate(error: Exception, where: str) -> TrickleError | None:
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    from trickle.tables.formats import FORMAT_ERRORS
+    from trickle.tables.formats import format_errors
 
     if isinstance(error, RecursionError) or (isinstance(error, Py4JJavaError) and is_stack_overflow(error)):
         return too_deep()
@@ -73,7 +73,7 @@ def translate(error: Exception, where: str) -> TrickleError | None:
         return _failed(_java_code(error), where, str(thrown.getMessage() or thrown.toString()))
     if isinstance(error, Py4JError):
         return _failed("SPARK_ERROR", where, str(error))
-    if isinstance(error, (OSError, pa.ArrowException, pl.exceptions.PolarsError, *FORMAT_ERRORS)):
+    if isinstance(error, (OSError, pa.ArrowException, pl.exceptions.PolarsError, *format_errors())):
         return _failed("UNREADABLE_FILE", where, f"{type(error).__name__}: {error}")
     return None
 

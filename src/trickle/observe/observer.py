@@ -16,7 +16,7 @@ from trickle.observe.lag import measure_lags
 from trickle.observe.places import Places, find_source, place_of
 from trickle.observe.status import Situation, find_schedules
 from trickle.observe.stream_tables import Seen, parse_moment, parse_record, read_stream_table
-from trickle.tables.logs import open_log
+from trickle.tables.formats import open_log
 
 if TYPE_CHECKING:
     from trickle.model.definition import Definition

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from trickle.errors import DefinitionError, SourceError
 from trickle.layout import DEFAULT, is_remote, read_layout
 from trickle.model.names import shown_part, split_name
+from trickle.tables.formats import path_in
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from trickle.tables.catalog import Catalog
 
 SESSION_CATALOG: Final = "spark_catalog"
-_PATH_PREFIX: Final = "delta.`"
 _WITH_CATALOG: Final = 3
 
 
@@ -42,8 +42,9 @@ class Places(Protocol):
 
 def find_source(places: Places, source: str, definition: Definition) -> str | None:
     """Return where a source lies that a definition calls so, None if it is not there."""
-    if source.startswith(_PATH_PREFIX):
-        return source.removeprefix(_PATH_PREFIX).removesuffix("`")
+    by_path = path_in(source)
+    if by_path is not None:
+        return by_path[1]
     try:
         parts = split_name(source)
         full = (*(definition.catalog, definition.schema_name)[: _WITH_CATALOG - len(parts)], *parts)

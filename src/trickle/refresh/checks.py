@@ -9,12 +9,13 @@ from typing import Any, Final
 from trickle.catalyst.jvm import items
 from trickle.errors import DefinitionError
 from trickle.tables.contract import WEIGHT
+from trickle.tables.formats import RESULT_FORMAT
 
-_RESERVED_COLUMNS: Final = frozenset({WEIGHT, "_change_type", "_commit_version", "_commit_timestamp", "_metadata"})
+_RESERVED_COLUMNS: Final = RESULT_FORMAT.reserved_columns | {WEIGHT}
 
 
 def check_columns(analysed: Any) -> None:
-    """Refuse results that a Delta table cannot store or whose rows cannot be compared.
+    """Refuse results that no table can store or whose rows cannot be compared.
 
     Raises:
         DefinitionError: ``DUPLICATE_COLUMN``, ``RESERVED_COLUMN``, ``UNSUPPORTED_TYPE`` or ``NO_COLUMNS``.
@@ -26,7 +27,7 @@ def check_columns(analysed: Any) -> None:
             text = f"the query returns two columns named '{seen[name.lower()]}' and '{name}'."
             raise DefinitionError("DUPLICATE_COLUMN", text, hint="Rename one of them with AS.")
         if name.lower() in _RESERVED_COLUMNS:
-            text = f"column name '{name}' is reserved by Delta's change feed or by Trickle."
+            text = f"column name '{name}' is reserved by the change feed of the table or by Trickle."
             raise DefinitionError("RESERVED_COLUMN", text, hint="Rename it with AS.")
         seen[name.lower()] = name
         _check_type(name, attribute.dataType())
@@ -50,10 +51,8 @@ _UNSUPPORTED: Final = {
     "map": ("rows with maps cannot be compared", "Turn it into an array of entries with map_entries()."),
     "variant": ("rows with variants cannot be compared", "Extract fields with variant_get(), or cast it to a string."),
     "void": ("the type of NULL is not known", "Give it a type: CAST(NULL AS …)."),
-    "interval": ("Delta tables hold no intervals", "Store it as a number or a string."),
-    "time": ("Delta tables hold no times of day", "Store it as a string: CAST(… AS STRING)."),
-    "collation": ("Delta tables hold no texts with a collation", "Show it with COLLATE UTF8_BINARY."),
     "udt": ("user-defined types cannot be compared", "Convert it to a plain type."),
+    **RESULT_FORMAT.not_stored,
 }
 
 

@@ -18,6 +18,7 @@ from trickle.refresh.situation import Situation, StateTableFacts
 from trickle.refresh.steps import CatchUp, RefreshStateTable
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.tables.contract import VersionRange
+from trickle.tables.formats import RESULT_FORMAT
 
 if TYPE_CHECKING:
     from trickle.model.definition import RefreshRecord
@@ -128,7 +129,7 @@ def why_restored(
         return None
     if now is None:
         text = f"version {old.version} of source '{name}', which the last refresh used, is gone from its log"
-        return Reason(codes.HISTORY_EXPIRED, text, "Refresh more often, or raise delta.logRetentionDuration.")
+        return Reason(codes.HISTORY_EXPIRED, text, f"Refresh more often, or {RESULT_FORMAT.keep_longer}.")
     text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
     return Reason(codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed")
 

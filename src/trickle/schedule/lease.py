@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trickle.session import WAREHOUSE_CONF
+from trickle.layout import WAREHOUSE_CONF
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:

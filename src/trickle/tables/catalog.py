@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from trickle.errors import DefinitionError, SourceError
 from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.formats import FORMATS, RESULT_FORMAT
+from trickle.tables.formats import FORMATS, RESULT_FORMAT, path_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +34,8 @@ class Catalog:
     def __init__(self, spark: SparkSession, columns: ColumnCache | None = None, options: Options = DEFAULT) -> None:
         """Bind to a session."""
         self.spark = spark
-        self._formats = {name: make(spark, options, columns) for name, make in FORMATS.items()}
-        self.results = self._formats[RESULT_FORMAT]
+        self._formats = {name: facts.make(spark, options, columns) for name, facts in FORMATS.items()}
+        self.results = self._formats[RESULT_FORMAT.name]
         self._sources: dict[tuple[str, str], SourceTable] = {}
 
     # -- names
@@ -165,17 +165,17 @@ class Catalog:
         Raises:
             SourceError: ``SOURCE_MISSING``.
         """
-        if name.startswith("delta.`"):
-            path = name.removeprefix("delta.`").removesuffix("`")
-        else:
-            parts = split_name(name)
-            full = (*(catalog, schema)[: 3 - len(parts)], *parts)
-            found = self.location(self.qualify(full))
-            if found is None:
-                hint = "Was it dropped or renamed? Create it again, or drop the stream table."
-                raise SourceError("SOURCE_MISSING", f"source table '{name}' no longer exists.", hint=hint)
-            path = found
-        return self._source(self.results, name, path)
+        by_path = path_in(name)
+        if by_path is not None:
+            facts, path = by_path
+            return self._source(self._formats[facts.name], name, path)
+        parts = split_name(name)
+        full = (*(catalog, schema)[: 3 - len(parts)], *parts)
+        found = self.location(self.qualify(full))
+        if found is None:
+            hint = "Was it dropped or renamed? Create it again, or drop the stream table."
+            raise SourceError("SOURCE_MISSING", f"source table '{name}' no longer exists.", hint=hint)
+        return self._source(self.results, name, found)
 
     def _source(self, table_format: TableFormat, name: str, path: str) -> SourceTable:
         known = self._sources.get((name, path))

@@ -1,32 +1,42 @@
 """The table formats that Trickle knows: one row for each, and the one that results are written in.
 
-A format is a package that passes the contract tests (``tests/contract``), and a row here. Nothing above ``tables`` names one.
+A format is a package that passes the contract tests (``tests/contract``), and a row here. Nothing above ``tables`` names one,
+and nothing here loads Spark: commands that only look start at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from deltalake.exceptions import DeltaError
-
-from trickle.tables.delta.format import DeltaFormat
+from trickle.tables.delta import DELTA
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from trickle.tables.format_facts import FormatFacts
+    from trickle.tables.logs import TableLog
 
-    from trickle.model.options import Options
-    from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import TableFormat
-
-    MakeFormat = Callable[[SparkSession, Options, ColumnCache | None], TableFormat]
-
-FORMATS: Final[Mapping[str, MakeFormat]] = MappingProxyType({"delta": DeltaFormat})
+FORMATS: Final[Mapping[str, FormatFacts]] = MappingProxyType({"delta": DELTA})
 """The formats by name, in the order in which a leaf of a query is shown to them."""
 
-FORMAT_ERRORS: Final[tuple[type[Exception], ...]] = (DeltaError,)
-"""What the libraries that read and write the formats raise."""
-
-RESULT_FORMAT: Final = "delta"
+RESULT_FORMAT: Final[FormatFacts] = FORMATS["delta"]
 """The format of stream tables and their state tables."""
+
+
+def format_errors() -> tuple[type[Exception], ...]:
+    """Return what the libraries that read and write the formats raise."""
+    return tuple(error for facts in FORMATS.values() for error in facts.errors())
+
+
+def path_in(name: str) -> tuple[FormatFacts, str] | None:
+    """Return the format and the path of a table that is named by its path, None for any other name."""
+    for facts in FORMATS.values():
+        path = facts.path_in(name)
+        if path is not None:
+            return facts, path
+    return None
+
+
+def open_log(location: str) -> TableLog:
+    """Return the log of the stream table at a location (a path or URI); reads nothing yet."""
+    return RESULT_FORMAT.open_log(location)

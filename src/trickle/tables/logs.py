@@ -60,10 +60,3 @@ class TableLog(Protocol):
 
 
 OpenLog = Callable[[str], TableLog]
-
-
-def open_log(location: str) -> TableLog:
-    """Return the log of the table at a location (a path or URI); reads nothing yet."""
-    from trickle.tables.delta.table_log import open_delta_log
-
-    return open_delta_log(location)

@@ -14,7 +14,7 @@ from trickle.errors import SourceError
 from trickle.model.definition import Took
 from trickle.observe.observer import Observer
 from trickle.observe.places import ListedPlaces
-from trickle.tables.logs import open_log
+from trickle.tables.formats import open_log
 
 
 @pytest.fixture

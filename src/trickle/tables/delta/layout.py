@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trickle.model.types import TYPES
-from trickle.tables.arrow.types import FILE_ID, FILE_NAME, arrow_facts, arrow_field
+from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.delta.driver.fit import NeedsSparkError, mapping_mode
+from trickle.tables.delta.schema import FILE_ID, FILE_NAME, arrow_field
 
 if TYPE_CHECKING:
     from trickle.tables.delta.actions import FileAction

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable
 from pyarrow.dataset import ParquetReadOptions
 
-from trickle.session import WAREHOUSE_CONF
+from trickle.layout import WAREHOUSE_CONF
 from trickle.tables.arrow.local import local_frame
 from trickle.testing.fuzz.changes import Round, Writer
 

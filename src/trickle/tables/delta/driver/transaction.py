@@ -13,7 +13,6 @@ from trickle.model.cache import CacheSize, register
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.local import frame_of, local_rows
 from trickle.tables.arrow.rows import with_places
-from trickle.tables.arrow.types import arrow_schema, file_schema
 from trickle.tables.contract import Applied
 from trickle.tables.delta.actions import file_action
 from trickle.tables.delta.deletion_vectors import unmasked
@@ -33,6 +32,7 @@ from trickle.tables.delta.driver.partitions import placed, split, with_values
 from trickle.tables.delta.driver.read import read_file
 from trickle.tables.delta.driver.write import FileWriter, removal
 from trickle.tables.delta.layout import layout_of
+from trickle.tables.delta.schema import arrow_schema, file_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
