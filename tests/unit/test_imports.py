@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -67,3 +68,18 @@ def test_every_part_is_under_the_import_rules():
         "trickle.testing",
     }
     assert parts - listed["Nothing above tables imports Delta Lake"] == {"trickle.tables", "trickle.testing"}
+
+
+def test_only_catalyst_looks_into_the_plans_of_spark():
+    """Tables read leaves and local relations; everything else asks ``catalyst``."""
+    inside = ROOT / "src/trickle"
+    words = re.compile(r"queryExecution|executedPlan|optimizedPlan|withCachedData|sqlParser|\boptimizer\(\)")
+    found = {str(f.relative_to(inside)) for f in inside.rglob("*.py") if words.search(f.read_text())}
+
+    assert {file for file in found if not file.startswith(("catalyst/", "testing/"))} == {
+        "tables/arrow/local.py",
+        "tables/arrow/spark.py",
+        "tables/delta/create.py",  # the parser, for a name
+        "tables/delta/jvm.py",
+        "tables/delta/leaf.py",
+    }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.jvm import Jvm, analysed_plan, items
 from trickle.catalyst.parse import bad_sql, not_a_query, parse_query
 from trickle.catalyst.sessions import merge_sessions
 from trickle.model.reason import Reason
@@ -122,7 +122,7 @@ class Frontend:
 
     def analyse_frame(self, frame: DataFrame) -> Any:
         """Return the analysed plan of a DataFrame."""
-        return frame._jdf.queryExecution().analyzed()
+        return analysed_plan(frame)
 
     def optimise(self, session: Any, analysed: Any) -> Any:
         """Return Catalyst's optimised plan."""

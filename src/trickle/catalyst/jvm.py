@@ -265,6 +265,20 @@ class Jvm:
         session = self._one_task() if in_one_task else self.spark._jsparkSession
         return SparkFrame(self.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, plan), self.spark)
 
+    def collected(self, frame: DataFrame) -> tuple[DataFrame, int]:
+        """Run a DataFrame; return its rows as a local relation, and their count. They never leave the JVM."""
+        execution: Any = frame._jdf.queryExecution()
+        with self.settings_in_tasks():
+            found = execution.executedPlan().executeCollect()
+        wrapped = self.singleton("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
+        relation = self.plan("LocalRelation", execution.analyzed().output(), wrapped, False, self.none)
+        return self.frame(relation), len(found)
+
+    def persisted(self, frame: DataFrame) -> DataFrame:
+        """Return a persisted DataFrame as a leaf: with its plan inside, plans over plans would double at each level."""
+        execution: Any = frame._jdf.queryExecution()
+        return self.frame(execution.withCachedData())
+
     def part_by_part(self, frame: DataFrame, most: int) -> DataFrame:
         """Return no more than some rows of each partition of a DataFrame; unlike a limit of all, it moves none."""
         return self.frame(self.plan("LocalLimit", self.int_literal(most), frame._jdf.logicalPlan()))
@@ -294,6 +308,12 @@ class Jvm:
         hint = self.some(self.plan("HintInfo", self.some(strategy)))
         left, right = (hint, self.none) if side == "left" else (self.none, hint)
         return self.plan("JoinHint", left, right)
+
+
+def analysed_plan(frame: DataFrame) -> Any:
+    """Return the analysed plan of a DataFrame."""
+    plan: Any = frame._jdf.queryExecution()
+    return plan.analyzed()
 
 
 def items(seq: Any) -> Iterator[Any]:

@@ -35,7 +35,7 @@ from trickle.algebra.plan import (
     When,
     Window,
 )
-from trickle.catalyst.jvm import Jvm, items
+from trickle.catalyst.jvm import Jvm, analysed_plan, items
 from trickle.catalyst.lower_functions import lower_group_map, lower_row_wise
 from trickle.catalyst.lower_joins import lower_inner_join, lower_outer_join, lower_semi_join
 from trickle.catalyst.lower_recursion import lower_loop, lower_loop_ref
@@ -90,7 +90,7 @@ class Lower:
 
     def by_position(self, leaf: Plan) -> Lowered:
         """Lower a computed result: it may hold two columns of one name, so they go by position."""
-        relation, attributes = self.with_new_ids(self.leaf(leaf)._jdf.queryExecution().analyzed())
+        relation, attributes = self.with_new_ids(analysed_plan(self.leaf(leaf)))
         return Lowered(relation, dict(zip((c.id for c in leaf.columns), attributes, strict=True)))
 
     def in_one_partition(self, plan: Any) -> Any:
@@ -176,7 +176,7 @@ class Lower:
 
 def _lower_leaf(lower: Lower, plan: Plan) -> Lowered:
     columns = plan.columns
-    relation, attributes = lower.with_new_ids(lower.leaf(plan)._jdf.queryExecution().analyzed())
+    relation, attributes = lower.with_new_ids(analysed_plan(lower.leaf(plan)))
     by_name = {a.name(): a for a in attributes}
     return Lowered(relation, {c.id: by_name[c.name] for c in columns})
 

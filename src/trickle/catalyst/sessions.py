@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import Window as Over
 from pyspark.sql import functions as fn
 
-from trickle.catalyst.jvm import items
+from trickle.catalyst.jvm import analysed_plan, items
 
 if TYPE_CHECKING:
     from trickle.catalyst.jvm import Jvm
@@ -69,7 +69,7 @@ def _rewritten(jvm: Jvm, aggregate: Any) -> Any:
     merged = fn.struct(fn.min(start).over(together).alias("start"), fn.max(end).over(together).alias("end"))
     frame = jvm.frame(with_keys).toDF(*names)
     frame = frame.withColumn("reached", reached).withColumn("number", number).withColumn(names[place], merged)
-    plan = frame._jdf.queryExecution().analyzed()
+    plan = analysed_plan(frame)
     made = list(items(plan.output()))[: len(given)]
     same = [jvm.alias_as(m, g) for m, g in zip(made, given, strict=True)]
     unmarked = aggregate.transformExpressions(jvm.replacing(session, same[place].toAttribute()))

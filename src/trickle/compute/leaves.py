@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from trickle.algebra.plan import Iterate, LoopRef, Plan, Scan, Shared
 from trickle.catalyst.driver_forms import driver_form
+from trickle.catalyst.jvm import analysed_plan
 from trickle.catalyst.row_projection import row_projection
 from trickle.compute.driver.plans import arrow_values, as_arrow
 from trickle.compute.key_propagation import Keys
@@ -96,7 +97,7 @@ class Leaves:
         if any(arrow_type(name) != c.type for name, c in zip(projection.types, columns, strict=True)):
             return None
         table = pa.table(columns, names=[f"c{place}" for place in range(len(columns))])
-        relation = arrow_frame(self.jvm.spark, table)._jdf.queryExecution().analyzed()
+        relation = analysed_plan(arrow_frame(self.jvm.spark, table))
         found = projection.evaluate(self.jvm, relation) if self.jvm.name(relation) == "LocalRelation" else None
         if found is None:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -57,9 +57,7 @@ class SparkExecution:
         kept = frame.persist()
         self._persisted.append(kept)
         count = kept.count()
-        # What reads the rows reads them as a leaf: with their plan inside, plans over plans would double at each level.
-        execution: Any = kept._jdf.queryExecution()
-        return Rows(self.jvm.frame(execution.withCachedData()), count)
+        return Rows(self.jvm.persisted(kept), count)
 
     def release(self) -> None:
         """Release the cluster's memory."""
@@ -81,18 +79,12 @@ def _is_in_driver(plan: Plan) -> bool:
 
 
 def _collect(jvm: Jvm, frame: DataFrame) -> Rows:
-    """Run a DataFrame and give its rows as a local relation; they never leave the JVM."""
-    execution: Any = frame._jdf.queryExecution()
+    """Run a DataFrame; return its rows as a local relation."""
     try:
-        with jvm.settings_in_tasks():
-            found = execution.executedPlan().executeCollect()
+        return Rows(*jvm.collected(frame))
     except (Py4JJavaError, PySparkException) as error:
         if _TWO_ROWS not in str(error):
             raise
         text = "a scalar subquery of the query returned more than one row; the stream table is unchanged."
         hint = "Correct the data, or let the subquery aggregate (max, first) its rows."
         raise SourceError(_TWO_ROWS, text, hint=hint) from error
-    wrapped = jvm.singleton("scala.collection.immutable.ArraySeq").unsafeWrapArray(found)
-    output = execution.analyzed().output()
-    relation = jvm.plan("LocalRelation", output, wrapped, False, jvm.none)
-    return Rows(jvm.frame(relation), len(found))

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from trickle.catalyst.jvm import analysed_plan
 from trickle.engine.events import told
 from trickle.engine.open_tables import OpenTable
 from trickle.errors import ConflictError, SourceError
@@ -105,7 +106,7 @@ def _evolve(
     jvm = new.workspace.jvm
     try:
         with new.workspace.active():
-            stored = new.target.frame(state.version)._jdf.queryExecution().analyzed()
+            stored = analysed_plan(new.target.frame(state.version))
             rows = jvm.frame(reuse.over(jvm, stored)).toDF(*prepared.names)
             applied = new.target.overwrite(rows, write, new.target.state(), redefine=redefine)
     except ConflictError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 
-from trickle.catalyst.jvm import items
+from trickle.catalyst.jvm import analysed_plan, items
 from trickle.catalyst.parse import names_read, parse_query
 from trickle.errors import DefinitionError, TrickleError
 from trickle.model.names import quote, shown_part
@@ -284,7 +284,7 @@ def read_relations(trickle: Trickle, frame: DataFrame) -> set[tuple[str, tuple[s
     """Name the temporary views and the tables of the catalog that a DataFrame reads."""
     jvm = trickle._engine.jvm
     found: set[tuple[str, tuple[str, ...]]] = set()
-    waiting = [frame._jdf.queryExecution().analyzed()]
+    waiting = [analysed_plan(frame)]
     while waiting:
         node = waiting.pop()
         match jvm.name(node):
