@@ -20,7 +20,7 @@ from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.commit import Transaction
-from trickle.tables.delta.create import create_target, make_target, open_target
+from trickle.tables.delta.create import make_target, open_target
 from trickle.tables.delta.log import last_checkpoint
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.table import forget_table
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle.tables.delta.target import DeltaTarget
+from trickle.testing.targets import create_target
 
 ALL = (
     "b boolean, i8 byte, i16 short, i32 int, i64 bigint, f float, d double, small decimal(9,2), mid decimal(18,4), "

@@ -14,7 +14,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.compaction import compact, wasteful_files
-from trickle.tables.delta.create import create_target, open_target
+from trickle.tables.delta.create import open_target
 from trickle.tables.delta.driver.masking import VECTORS
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.table import forget_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle.tables.delta.target import DeltaTarget
+from trickle.testing.targets import create_target
 
 MASKED = Options(vector_rows=0, inline_vector_rows=0)
 

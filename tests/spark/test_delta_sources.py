@@ -19,8 +19,8 @@ from trickle.tables.arrow.local import local_frame, row_key
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.contract import VersionRange
 from trickle.tables.delta.changes import reading_plans
-from trickle.tables.delta.create import create_target
 from trickle.tables.delta.source import DeltaSource
+from trickle.testing.targets import create_target
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

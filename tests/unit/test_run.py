@@ -11,11 +11,11 @@ import pytest
 from trickle.errors import ConflictError, SourceError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.refresh.decide import decide
-from trickle.refresh.explain import explain_next
+from trickle.refresh.explain import foresee
 from trickle.refresh.look import look
 from trickle.refresh.request import Request
 from trickle.refresh.run import Refresh
-from trickle.refresh.steps import AdvanceFrontier, NoData, Step
+from trickle.refresh.steps import AdvanceFrontier, NoData, Step, describe
 from trickle.refresh.tables import RefreshTables
 from trickle.tables.contract import Applied, TargetState, VersionRange
 
@@ -180,11 +180,12 @@ def test_an_error_of_a_refresh_that_was_overtaken_is_a_conflict():
 def test_explain_shows_the_steps_that_run_and_changes_nothing(newest):
     tables = tables_at(1, Source(newest=newest))
     foreseen = decide(look(tables, tables.target.state(), Request()))
-    text = explain_next(tables, Request())
+    shown = foresee(tables, Request())
     outcome, steps = run(tables)
 
     assert list(foreseen) == steps
-    assert text.splitlines()[0] == f"Next refresh, as things are now: {outcome.report.mode}"
+    assert shown.mode == outcome.report.mode
+    assert shown.steps == tuple(map(describe, steps))
 
 
 def test_explain_tells_that_the_next_refresh_would_fail():
@@ -192,4 +193,7 @@ def test_explain_tells_that_the_next_refresh_would_fail():
     target: Any = tables.target
     target.record = "{}"
 
-    assert "UNREADABLE_RECORD" in explain_next(tables, Request())
+    shown = foresee(tables, Request())
+
+    assert shown.mode == "an error"
+    assert "UNREADABLE_RECORD" in " ".join(shown.steps)

@@ -31,8 +31,11 @@ Pass = Callable[[Plan], Plan]
 # Rewrites of the plan itself, in order. Each can be switched off by name, which costs time but never exactness.
 PASSES: Final[Mapping[str, Pass]] = {"narrow_scans": narrow_scans}
 
-# Rewrites of a change plan, in order; these too can be switched off.
-CHANGE_PASSES: Final = ("push_keys", "order_joins")
+# Rewrites of a change plan, in order, given the fan-outs of the sources; these too can be switched off.
+CHANGE_PASSES: Final[Mapping[str, Callable[[Plan, FanOut], Plan]]] = {
+    "push_keys": lambda plan, _: push_keys(plan),
+    "order_joins": order_joins,
+}
 
 SELF: Final = ""
 """The name under which a change plan reads the stream table's own rows."""
@@ -155,10 +158,9 @@ class _Derivation:
     def _improve(self, plan: Plan) -> Plan:
         program = self.program
         plan = prune(plan)
-        if "push_keys" not in program.disable:
-            plan = push_keys(plan)
-        if "order_joins" not in program.disable:
-            plan = order_joins(plan, self.fan_out)
+        for name, rewrite in CHANGE_PASSES.items():
+            if name not in program.disable:
+                plan = rewrite(plan, self.fan_out)
         return transform(plan, lambda p: replace(p, step=self._improve(p.step)) if isinstance(p, Iterate) else p)
 
 

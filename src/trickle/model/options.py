@@ -16,7 +16,6 @@ from typing import Any, Final, Self
 
 from trickle.errors import DefinitionError
 
-KIB: Final = 1024
 MIB: Final = 1024**2
 GIB: Final = 1024**3
 

@@ -46,17 +46,12 @@ def _tree(node: Plan, seen: set[str]) -> PlanNode:
     return PlanNode(describe_node(node), _law(node), _cost(node), inputs)
 
 
-def explain_next(tables: RefreshTables, request: Request) -> str:
-    """Describe the next refresh: the steps that ``decide`` returns for the current situation; changes nothing."""
-    return _told(foresee(tables, request))
-
-
-def _told(foreseen: Foreseen) -> str:
+def _next(foreseen: Foreseen) -> str:
     return "\n".join([f"Next refresh, as things are now: {foreseen.mode}", *(f"  {step}" for step in foreseen.steps)])
 
 
 def foresee(tables: RefreshTables, request: Request) -> Foreseen:
-    """Return what ``decide`` says for the current situation."""
+    """Return the steps that ``decide`` returns for the current situation; changes nothing."""
     try:
         now = look(tables, tables.target.state(), request)
         steps = decide(now)
@@ -84,7 +79,7 @@ def explain_text(tables: RefreshTables, request: Request) -> Explanation:
     """Return the whole explanation: what the next refresh would do, and how the table is maintained."""
     name, prepared = tables.target.name, tables.prepared
     foreseen = foresee(tables, request)
-    text = "\n".join([f"Stream table {name} (mode {tables.mode})", *_plans(prepared), "", _told(foreseen)])
+    text = "\n".join([f"Stream table {name} (mode {tables.mode})", *_plans(prepared), "", _next(foreseen)])
     return Explanation(text, name, _parts(prepared), prepared.obstacles, foreseen)
 
 

@@ -53,24 +53,6 @@ def table_properties(options: Options = DEFAULT) -> dict[str, str]:
     }
 
 
-def create_target(
-    spark: SparkSession,
-    name: str,
-    rows: DataFrame,
-    record: str,
-    properties: Mapping[str, str] | None = None,
-    *,
-    driver_io: bool = True,
-    options: Options = DEFAULT,
-) -> DeltaTarget:
-    """Make the table ``name`` and commit these rows with the record; see ``make_target``."""
-
-    def fill(made: DeltaTarget) -> object:
-        return made.append(rows, record, made.state())
-
-    return make_target(spark, name, rows, fill, properties, driver_io=driver_io, options=options)
-
-
 def make_target(
     spark: SparkSession,
     name: str,
