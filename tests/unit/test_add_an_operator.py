@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/add-an-operator.md").read_text()
 SOURCE = ROOT / "src/trickle"
@@ -28,6 +30,12 @@ def files_that_name(node: str) -> set[str]:
 def test_an_operator_takes_six_source_files():
     assert len(STEPS) == 6
     assert "A new node touches six source files." in PAGE
+
+
+@pytest.mark.parametrize("node", ["Expand", "RowWise", "GroupMap", "Repeat", "Values", "When"])
+def test_no_operator_takes_more(node):
+    """Nodes that other laws and passes do not build on; those of joins and groups are what these are written in."""
+    assert 4 <= len(files_that_name(node) - set(OPTIONAL)) <= len(STEPS)
 
 
 def test_the_steps_are_the_files_that_the_example_needs():

@@ -15,19 +15,12 @@ from trickle.algebra.plan import (
     Empty,
     Expand,
     Filter,
-    GroupMap,
-    InnerJoin,
     Iterate,
     Join,
-    Loop,
-    LoopRef,
-    OuterJoin,
     Plan,
     Project,
     Repeat,
-    RowWise,
     Scan,
-    SemiJoin,
     Shared,
     TopK,
     Union,
@@ -36,9 +29,9 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.catalyst.jvm import Jvm, analysed_plan, items
-from trickle.catalyst.lower_functions import lower_group_map, lower_row_wise
-from trickle.catalyst.lower_joins import lower_inner_join, lower_outer_join, lower_semi_join
-from trickle.catalyst.lower_recursion import lower_loop, lower_loop_ref
+from trickle.catalyst.lower_functions import FUNCTIONS
+from trickle.catalyst.lower_joins import JOINS
+from trickle.catalyst.lower_recursion import RECURSION
 from trickle.catalyst.lowered import Lowered
 
 if TYPE_CHECKING:
@@ -304,23 +297,19 @@ def _lower_top_k(lower: Lower, plan: TopK) -> Lowered:
 
 
 LOWERERS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
+    **JOINS,
+    **FUNCTIONS,
+    **RECURSION,
     Scan: _lower_leaf,
     Shared: _lower_shared,
     Iterate: _lower_shared,
-    Loop: lower_loop,
-    LoopRef: lower_loop_ref,
     Values: _lower_values,
     Empty: _lower_empty,
     When: _lower_when,
     Filter: _lower_filter,
     Project: _lower_project,
-    InnerJoin: lower_inner_join,
-    OuterJoin: lower_outer_join,
-    SemiJoin: lower_semi_join,
     Aggregate: _lower_aggregate,
     Window: _lower_window,
-    RowWise: lower_row_wise,
-    GroupMap: lower_group_map,
     Expand: _lower_expand,
     Repeat: _lower_repeat,
     Union: _lower_union,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from trickle.algebra.plan import GroupMap, RowWise
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lowered import Lowered
 
 if TYPE_CHECKING:
-    from trickle.algebra.plan import GroupMap, RowWise
+    from collections.abc import Callable, Mapping
+
+    from trickle.algebra.plan import Plan
     from trickle.catalyst.lower import Lower
 
 
-def lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
+def _lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
     """Build a generator, or the evaluation of UDFs."""
     child = lower.lower(plan.child)
     fresh = {c.id: c.handle.newInstance() for c in plan.made}
@@ -31,7 +34,7 @@ def lower_row_wise(lower: Lower, plan: RowWise) -> Lowered:
     return Lowered(node, {**child.attributes, **fresh})
 
 
-def lower_group_map(lower: Lower, plan: GroupMap) -> Lowered:
+def _lower_group_map(lower: Lower, plan: GroupMap) -> Lowered:
     """Build the call of a function for groups."""
     jvm = lower.jvm
     node, below = plan.handle.node, plan.handle.below
@@ -53,3 +56,9 @@ def lower_group_map(lower: Lower, plan: GroupMap) -> Lowered:
     named = [jvm.alias(a, a.name()) for a in made]
     attributes = {c.id: n.toAttribute() for c, n in zip(plan.made, named, strict=True)}
     return Lowered(jvm.project(named, called), attributes)
+
+
+FUNCTIONS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
+    RowWise: _lower_row_wise,
+    GroupMap: _lower_group_map,
+}

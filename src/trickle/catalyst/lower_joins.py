@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.algebra.plan import InnerJoin, OuterJoin, SemiJoin
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lowered import Lowered
 
 if TYPE_CHECKING:
-    from trickle.algebra.plan import InnerJoin, Join, OuterJoin, SemiJoin
+    from collections.abc import Callable, Mapping
+
+    from trickle.algebra.plan import Join, Plan
     from trickle.catalyst.lower import Lower
 
 
@@ -20,7 +23,7 @@ def _join(lower: Lower, plan: Join, left: Lowered, right: Lowered, kind: Any) ->
     return lower.jvm.plan("Join", left.plan, right.plan, kind, lower.jvm.some(condition), hint)
 
 
-def lower_inner_join(lower: Lower, plan: InnerJoin) -> Lowered:
+def _lower_inner_join(lower: Lower, plan: InnerJoin) -> Lowered:
     """Build an inner or cross join."""
     left, right = lower.lower(plan.left), lower.lower(plan.right)
     joined = _join(lower, plan, left, right, lower.jvm.join_type("Inner"))
@@ -30,7 +33,7 @@ def lower_inner_join(lower: Lower, plan: InnerJoin) -> Lowered:
 _OUTER: Final = {"left": "LeftOuter", "right": "RightOuter", "full": "FullOuter"}
 
 
-def lower_outer_join(lower: Lower, plan: OuterJoin) -> Lowered:
+def _lower_outer_join(lower: Lower, plan: OuterJoin) -> Lowered:
     """Build an outer join; above it the padded side's attributes may be NULL."""
     left, right = lower.lower(plan.left), lower.lower(plan.right)
     joined = _join(lower, plan, left, right, lower.jvm.join_type(_OUTER[plan.kind]))
@@ -39,7 +42,7 @@ def lower_outer_join(lower: Lower, plan: OuterJoin) -> Lowered:
     return Lowered(joined, {k: given[a.exprId().id()] for s in (left, right) for k, a in s.attributes.items()})
 
 
-def lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
+def _lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
     """Build a semi, anti or existence join."""
     left, right = lower.lower(plan.left), lower.lower(plan.right)
     attributes = dict(left.attributes)
@@ -51,3 +54,10 @@ def lower_semi_join(lower: Lower, plan: SemiJoin) -> Lowered:
         attributes[plan.flag.id] = flag
         kind = lower.jvm.cls("org.apache.spark.sql.catalyst.plans.ExistenceJoin")(flag)
     return Lowered(_join(lower, plan, left, right, kind), attributes)
+
+
+JOINS: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
+    InnerJoin: _lower_inner_join,
+    OuterJoin: _lower_outer_join,
+    SemiJoin: _lower_semi_join,
+}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from trickle.algebra.plan import Loop, LoopRef
 from trickle.catalyst.jvm import items
 from trickle.catalyst.lowered import Lowered
 
 if TYPE_CHECKING:
-    from trickle.algebra.plan import Loop, LoopRef, Plan
+    from collections.abc import Callable, Mapping
+
+    from trickle.algebra.plan import Plan
     from trickle.catalyst.lower import Lower
 
 
-def lower_loop(lower: Lower, plan: Loop) -> Lowered:
+def _lower_loop(lower: Lower, plan: Loop) -> Lowered:
     """Build a recursive CTE under an id of its own."""
     jvm = lower.jvm
     anchor = _in_order(lower, plan.anchor)
@@ -32,10 +35,16 @@ def _in_order(lower: Lower, plan: Plan) -> Any:
     return lower.jvm.project([lower.jvm.alias(a, a.name()) for a in lowered.named(plan.columns)], lowered.plan)
 
 
-def lower_loop_ref(lower: Lower, plan: LoopRef) -> Lowered:
+def _lower_loop_ref(lower: Lower, plan: LoopRef) -> Lowered:
     """Build the reference of a recursive CTE to its own rows."""
     if plan.at == "change":
         return lower.by_position(plan)
     fresh = [c.handle.newInstance() for c in plan.base]
     node = lower.jvm.plan("UnionLoopRef", lower.loops[plan.loop], lower.jvm.seq(fresh), False)
     return Lowered(node, dict(zip((c.id for c in plan.base), fresh, strict=True)))
+
+
+RECURSION: Final[Mapping[type[Plan], Callable[..., Lowered]]] = {
+    Loop: _lower_loop,
+    LoopRef: _lower_loop_ref,
+}
