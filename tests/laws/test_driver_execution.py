@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Col, KeyPair, passthrough
@@ -24,6 +24,8 @@ from trickle.testing.evaluate import Bag, evaluate
 from .random_plans import BUILDERS, SOURCES, databases, plans, scan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
     from trickle.algebra.expr import Opaque
@@ -76,16 +78,30 @@ def test_driver_computes_every_operator_and_its_change_as_a_whole(node, data, da
         assert rows == evaluate(whole, database)
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.fixture
+def computed() -> Iterator[Counter[str]]:
+    """What the driver computed in all examples of a test: if it declined everything, nothing was tested."""
+    counts: Counter[str] = Counter()
+    yield counts
+    assert counts["parts"] > 50
+    assert counts["parts with rows"] > 10
+
+
+#: The count goes over all examples.
+OVER_ALL = [HealthCheck.function_scoped_fixture]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=OVER_ALL)
 @given(plan=plans(), database=databases())
-def test_driver_computes_what_a_plan_means(plan, database):
+def test_driver_computes_what_a_plan_means(computed, plan, database):
     for part, rows in in_driver(plan, database):
         assert rows == evaluate(part, database)
+        computed.update({"parts": 1, "parts with rows": bool(rows)})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=OVER_ALL)
 @given(plan=plans(), database=databases(), state_tables=st.booleans())
-def test_driver_computes_what_a_change_plan_means(plan, database, state_tables):
+def test_driver_computes_what_a_change_plan_means(computed, plan, database, state_tables):
     if state_tables:
         derived = compile_plan(plan, OPTIMISATIONS - {"push_keys", "order_joins"}).derive(frozenset(SOURCES))
         change = derived.change
@@ -93,6 +109,7 @@ def test_driver_computes_what_a_change_plan_means(plan, database, state_tables):
         change = Derive(frozenset(SOURCES), CHANGE_RULES).change(plan)
     for part, rows in in_driver(change, database):
         assert rows == evaluate(part, database)
+        computed.update({"parts": 1, "parts with rows": bool(rows)})
 
 
 def test_joins_unions_and_netting_are_all_done_in_the_driver():

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 _CATALYST: Final = "org.apache.spark.sql.catalyst."
-_LOGICAL: Final = (
+STORED_PLANS: Final = (
     "Aggregate",
     "ArrowEvalPython",
     "BROADCAST$",
@@ -95,7 +95,7 @@ _REFUSED: Final = (
     "scala.collection.immutable.Stream*",
 )
 _ALLOWED: Final = (
-    *(f"{_CATALYST}plans.logical.{name}" for name in _LOGICAL),
+    *(f"{_CATALYST}plans.logical.{name}" for name in STORED_PLANS),
     f"{_CATALYST}expressions.**",
     f"{_CATALYST}plans.*",
     f"{_CATALYST}plans.physical.HashPartitioning",
