@@ -60,15 +60,6 @@ def test_the_design_names_modules_that_exist():
     assert not [name for name in modules if not any((ROOT / top / name).exists() for top in ("src/trickle", "."))]
 
 
-def test_the_maps_name_every_package():
-    contributing, design = ((ROOT / page).read_text(encoding="utf-8") for page in ("CONTRIBUTING.md", "docs/design.md"))
-    packages = [path.parent.name for path in (ROOT / "src" / "trickle").glob("*/__init__.py")]
-
-    assert packages
-    assert not [name for name in packages if f"| `{name}/` |" not in contributing]
-    assert not [name for name in packages if f"| `{name}` |" not in design and name != "testing"]
-
-
 def test_optimisations_are_all_documented():
     api = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     (listed,) = re.findall(r"^Optimisations: (.+?)\. ", api, re.MULTILINE)

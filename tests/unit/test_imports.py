@@ -83,3 +83,16 @@ def test_only_catalyst_looks_into_the_plans_of_spark():
         "tables/delta/jvm.py",
         "tables/delta/leaf.py",
     }
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
+def test_packages_are_listed_in_the_order_of_the_layers(page):
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    place = {part.strip().removeprefix("trickle."): at for at, layer in enumerate(layers) for part in layer.split("|")}
+    table = (ROOT / page).read_text().partition("| Package")[2].partition("\n\n")[0]
+    cells = re.findall(r"^\| ((?:`[a-z.]+/?`(?:, )?)+) \|", table, flags=re.MULTILINE)
+    listed = [name.removesuffix("/").removesuffix(".py") for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    places = [place[name] for name in listed if name != "testing"]
+
+    assert set(place) - set(listed) == {"_version"}
+    assert places == sorted(places)
