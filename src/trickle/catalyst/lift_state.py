@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.algebra.aggregate_state import AggregateState, Term, TermKind
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
 from trickle.catalyst.jvm import items
-from trickle.model.types import TYPES
+from trickle.model.types import TYPES, kinds_in
 
 if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
@@ -40,7 +40,7 @@ def lift_state(lift: Lift, node: Any) -> AggregateState | None:
     grouping, functions, results = parts.get()._1(), parts.get()._2(), parts.get()._3()
     state = _State(lift)
     named = [lift.output(g) for g in items(grouping)]
-    if any("collate" in o.column.type or not o.column.orderable for o in named):
+    if any("collation" in kinds_in(o.column.type) or not o.column.orderable for o in named):
         return None
     values = []
     for function in items(functions):

@@ -11,7 +11,6 @@ dropped: a sum of doubles that is joined, ranked or compared must have the same 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -34,15 +33,12 @@ from trickle.algebra.plan import (
 )
 from trickle.algebra.walk import rebuild, walk
 from trickle.model.names import STATE_TABLE_MARK, is_state_table
-from trickle.model.types import mentions_floating
+from trickle.model.types import is_stored, mentions_floating
 from trickle.rules.state_additive import finish, state_of
 from trickle.rules.state_merged import columns_needed
 
 _REQUIRED: Final = "r"
 """The names of required state tables continue with this, those of others with a number."""
-
-_NOT_STORED: Final = re.compile(r"interval|void|variant|time\(|collate")
-"""Types that a Delta table cannot store, or whose equal values differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,7 @@ def _with_keys(node: Aggregate) -> Aggregate:
 
 
 def _can_be_stored(columns: tuple[Column, ...]) -> bool:
-    return all(c.orderable and not _NOT_STORED.search(c.type) for c in columns)
+    return all(c.orderable and is_stored(c.type) for c in columns)
 
 
 def _can_be_merged(state: AggregateState, child: Plan, *, is_shown: bool) -> bool:

@@ -6,6 +6,7 @@ it, such as a collated string.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -51,6 +52,11 @@ class TypeFacts:
     is_held: bool = False
     is_bounded: bool = False
     is_partitioned: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """True if a value computed twice is the same."""
+        return self.name != "" and not self.is_floating
 
     @property
     def is_whole(self) -> bool:
@@ -160,10 +166,58 @@ def facts_of(name: str) -> TypeFacts:
     return TYPES.get(name, UNKNOWN)
 
 
+NOT_STORED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "map": ("rows with maps cannot be compared", "Turn it into an array of entries with map_entries()."),
+        "variant": (
+            "rows with variants cannot be compared",
+            "Extract fields with variant_get(), or cast it to a string.",
+        ),
+        "void": ("the type of NULL is not known", "Give it a type: CAST(NULL AS …)."),
+        "interval": ("tables hold no intervals", "Store it as a number or a string."),
+        "time": ("tables hold no times of day", "Store it as a string: CAST(… AS STRING)."),
+        "collation": ("tables hold no texts with a collation", "Show it with COLLATE UTF8_BINARY."),
+        "udt": ("user-defined types cannot be compared", "Convert it to a plain type."),
+    }
+)
+"""The kinds of type that no result or state table can have: why, and what to do instead."""
+
+_FIELD: Final = re.compile(r"(?<=[<,])[^<>,:]*:")
+
+
+def kinds_in(name: str) -> frozenset[str]:
+    """Return the kinds of type that a type is made of, by its name in Spark; the names of fields are not among them.
+
+    >>> sorted(kinds_in("struct<time:array<float>,c:string collate UNICODE>")), sorted(kinds_in("interval day to second"))
+    (['array', 'collation', 'float', 'struct'], ['interval'])
+    """
+    return frozenset(map(kind_of, re.split(r"[<>,]", _FIELD.sub("", name)))) - {""}
+
+
+def kind_of(word: str) -> str:
+    """Return the kind of a type without parts.
+
+    >>> kind_of("decimal(10"), kind_of("time(6)"), kind_of("interval year"), kind_of("string collate UNICODE")
+    ('decimal', 'time', 'interval', 'collation')
+    """
+    if " collate " in word:
+        return "collation"
+    return "interval" if "interval" in word else word.partition("(")[0].strip()
+
+
+def is_stored(name: str) -> bool:
+    """Return whether a table can hold values of a type, and rows with them can be compared.
+
+    >>> is_stored("array<bigint>"), is_stored("array<void>")
+    (True, False)
+    """
+    return kinds_in(name).isdisjoint(NOT_STORED)
+
+
 def mentions_floating(name: str) -> bool:
     """Return whether a type is floating, or has a part that is.
 
-    >>> mentions_floating("array<struct<x:float>>"), mentions_floating("bigint")
+    >>> mentions_floating("array<struct<x:float>>"), mentions_floating("struct<double:bigint>")
     (True, False)
     """
-    return any(facts.name in name for facts in _ROWS if facts.is_floating)
+    return any(facts_of(kind).is_floating for kind in kinds_in(name))

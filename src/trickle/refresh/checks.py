@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from trickle.catalyst.jvm import items
 from trickle.errors import DefinitionError
+from trickle.model.types import NOT_STORED, kind_of
 from trickle.tables.contract import WEIGHT
 from trickle.tables.formats import RESULT_FORMAT
 
@@ -47,19 +48,10 @@ def check_sources(used: Mapping[str, Sequence[str]]) -> None:
             raise DefinitionError("RESERVED_COLUMN", text, hint="Rename the column in the table.")
 
 
-_UNSUPPORTED: Final = {
-    "map": ("rows with maps cannot be compared", "Turn it into an array of entries with map_entries()."),
-    "variant": ("rows with variants cannot be compared", "Extract fields with variant_get(), or cast it to a string."),
-    "void": ("the type of NULL is not known", "Give it a type: CAST(NULL AS …)."),
-    "udt": ("user-defined types cannot be compared", "Convert it to a plain type."),
-    **RESULT_FORMAT.not_stored,
-}
-
-
 def _check_type(column: str, data_type: Any) -> None:
     for kind in _kinds(json.loads(data_type.json())):
-        if kind in _UNSUPPORTED:
-            why, hint = _UNSUPPORTED[kind]
+        if kind in NOT_STORED:
+            why, hint = NOT_STORED[kind]
             text = f"column '{column}' has type {data_type.catalogString()}: {why}."
             raise DefinitionError("UNSUPPORTED_TYPE", text, hint=hint)
 
@@ -71,8 +63,7 @@ def _kinds(type_: Any) -> Iterator[str]:
     ['array', 'void']
     """
     if isinstance(type_, str):
-        word = type_.partition("(")[0]
-        yield "interval" if "interval" in word else "collation" if " collate " in word else word
+        yield kind_of(type_)
         return
     yield type_["type"]
     inner = [f["type"] for f in type_.get("fields", ())]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from trickle.compile.program import find_result_key
 from trickle.model.names import quote
+from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +44,7 @@ def choose_sample(prepared: Prepared, stored: DataFrame, rows: int, most: int) -
     value may differ in its last digits, so it decides nothing.
     """
     part = -(-rows // most)
-    exact = [f.name for f in stored.schema.fields if f.dataType.typeName() not in _INEXACT]
+    exact = [f.name for f in stored.schema.fields if facts_of(f.dataType.simpleString()).is_exact]
     keyed = find_result_key(prepared.program.whole)
     columns = exact
     if keyed is not None and keyed.keys:
@@ -54,6 +55,3 @@ def choose_sample(prepared: Prepared, stored: DataFrame, rows: int, most: int) -
     if part <= 1 or not columns:
         return None
     return Sample(tuple(columns), part, random.randrange(part))
-
-
-_INEXACT = frozenset({"float", "double", "array", "struct", "map", "variant"})

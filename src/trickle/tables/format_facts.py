@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ class FormatFacts:
         open_log: Opens the log of the table at a location, without Spark; reads nothing yet.
         errors: Returns what the libraries raise that read and write it.
         reserved_columns: Names, in lower case, that a result's columns cannot have.
-        not_stored: The kinds of type that a result cannot have, each with the reason and what to do instead.
         keep_longer: What to do so that versions are kept longer.
     """
 
@@ -36,7 +35,6 @@ class FormatFacts:
     open_log: OpenLog
     errors: Callable[[], tuple[type[Exception], ...]]
     reserved_columns: frozenset[str] = frozenset()
-    not_stored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     keep_longer: str = ""
 
     def path_in(self, name: str) -> str | None:

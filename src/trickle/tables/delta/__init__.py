@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.format_facts import FormatFacts
@@ -34,19 +33,15 @@ def _errors() -> tuple[type[Exception], ...]:
     return (DeltaError,)
 
 
+FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+"""The columns that the change feed adds to those of a table."""
+
 DELTA: Final = FormatFacts(
     name="delta",
     make=_make,
     open_log=_open_log,
     errors=_errors,
-    reserved_columns=frozenset({"_change_type", "_commit_version", "_commit_timestamp", "_metadata"}),
-    not_stored=MappingProxyType(
-        {
-            "interval": ("Delta tables hold no intervals", "Store it as a number or a string."),
-            "time": ("Delta tables hold no times of day", "Store it as a string: CAST(… AS STRING)."),
-            "collation": ("Delta tables hold no texts with a collation", "Show it with COLLATE UTF8_BINARY."),
-        }
-    ),
+    reserved_columns=FEED_COLUMNS | {"_metadata"},
     keep_longer="raise delta.logRetentionDuration and delta.deletedFileRetentionDuration",
 )
 """The row of the registry."""

@@ -13,6 +13,7 @@ from trickle.errors import DefinitionError
 from trickle.model.names import sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.model.table_options import NO_OPTIONS
+from trickle.tables.delta import FEED_COLUMNS
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.leaf import location_of
@@ -35,8 +36,6 @@ _NEEDS_MAPPING: Final = frozenset(" ,;{}()\n\t=")
 _MAPPING: Final = "delta.columnMapping.mode"
 _KEPT: Final = frozenset({"comment", "__COLLATIONS"})
 """What a result's columns have of the metadata of its sources' columns."""
-
-_RESERVED: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
 Fill = Callable[[DeltaTarget], object]
@@ -171,7 +170,7 @@ def _needs_mapping(like: DataFrame) -> bool:
 
 
 def _refuse_reserved(name: str, like: DataFrame) -> None:
-    reserved = sorted(_RESERVED & {column.lower() for column in like.columns})
+    reserved = sorted(FEED_COLUMNS & {column.lower() for column in like.columns})
     if reserved:
         raise DefinitionError(
             "RESERVED_COLUMN",
