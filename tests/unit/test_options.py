@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import ast
 import subprocess
 import sys
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +17,9 @@ from trickle.compile.program import CHANGE_PASSES, PASSES
 from trickle.errors import DefinitionError
 from trickle.model.options import DEFAULT, ENOUGH_MEMORY, OPTIMISATIONS, Options, limits, memory_bytes, with_disabled
 from trickle.testing.regimes import REGIMES, drawn, regime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SOURCES = Path(trickle.__file__).parent
 
@@ -28,18 +32,128 @@ def test_every_limit_is_in_a_regime():
     assert not untouched
 
 
-def test_limits_stand_in_the_options_alone():
-    # Facts about types, protocols and numbers are no limits: no other value would do.
-    facts = {"MAX_DIGITS", "_MAX_DIGITS", "_MAX_IDS", "_MAX_PARTS", "_MAX_LEGACY_WRITER", "_MAX_MAGNITUDES"}
-    limit = re.compile(r"^(_?(?:MOST|MAX|KEPT|LEAST|MIN)_\w+)(?::[^=\n]+)? = ", re.MULTILINE)
+FACTS = {
+    "of types and numbers: no other value would do": """
+        catalyst/lift_state.py: _MAX_DIGITS _LONG_SUM_DIGITS
+        catalyst/lower.py: _GREATEST_INT
+        compute/driver/expressions.py: WHOLE_DOUBLES _MAX_DIGITS _WHOLE_NUMBERS _DAYS_OF_SHORT_YEARS
+        compute/driver/groups.py: _BOUND
+        rules/state_merged.py: _MAX_MAGNITUDES
+        tables/arrow/rows.py: _MAX_IDS
+        tables/cache/column_index.py: _BITS _PLACE
+        tables/cache/encoding.py: MAX_DIGITS
+        tables/delta/driver/find.py: _WIDEST _PLACE
+        tables/storage/hadoop.py: _TO_THE_END
+    """,
+    "of formats and protocols": """
+        catalyst/jvm.py: _LIST_OF
+        cli/app.py: FAILED USAGE INTERRUPTED
+        cli/commands.py: OK FAILED
+        cli/output.py: SCHEMA
+        cli/run.py: INTERRUPTED
+        cli/spark.py: _PAIR
+        model/names.py: _MAX_PARTS _NAME_BYTES
+        model/options.py: KIB MIB GIB _MOST ENOUGH_MEMORY
+        model/schedule.py: _CRON_FIELDS _YEAR_SECONDS _SHORTEST
+        observe/places.py: _WITH_CATALOG
+        sql/reader.py: _MAX_PARTS
+        cli/doctor.py: _GIB _ENOUGH_MEMORY _ENOUGH_DISK
+        tables/delta/deletion_vectors.py: _ENCODED_UUID
+        tables/delta/driver/find.py: _FOOTER_END
+        tables/delta/driver/fit.py: _MAX_LEGACY_WRITER _NEWEST_READER
+        tables/storage/disk_cache.py: _SUM
+        tables/storage/failures.py: _SURE _NOT_SURE
+    """,
+    "seconds: how long something waits, not how much of a table it takes": """
+        cli/run.py: _LOOK_SECONDS
+        cli/spark.py: _LOOK_SECONDS
+        engine/cancel.py: _AGAIN_SECONDS
+        engine/history.py: _WAIT_SECONDS _TRIM_SECONDS
+        engine/replacement.py: _HELD_SECONDS
+        notebook.py: _PATIENCE _PAUSE
+        observe/status.py: GRACE_SECONDS
+        project/streams.py: _POLL_SECONDS
+        schedule/idle.py: _STOP_SECONDS
+        schedule/memory.py: _WAIT_SECONDS _TRANSIENT_SECONDS
+        tables/storage/credentials.py: _ASKED_FOR _METADATA_WAIT
+        tables/storage/disk_cache.py: _TOUCHED_EVERY
+        tables/storage/hadoop.py: _OLD_SECONDS
+        tables/storage/local.py: _OLD_SECONDS
+        tables/storage/object_store.py: _JUST_NOW
+        warehouse.py: SETTLE_SECONDS LISTED_SECONDS
+    """,
+    "weights of estimates: what is chosen by them has the same rows": """
+        model/cost.py: _ROWS_A_SECOND _ROWS_A_SECOND_BEYOND _MOMENT _CLEARLY _CATCH_UP _WRONG _MATTERS
+        schedule/loop.py: _LISTING_SHARE
+        tables/delta/driver/masking.py: _ENOUGH
+    """,
+    "what is shown": """
+        cli/demo.py: _BATCHES _ROWS
+        cli/output.py: _PIPE_WIDTH
+        model/nearness.py: RELATIVE ABSOLUTE
+        notebook.py: _ROWS
+        observe/lag.py: _COUNTED
+        project/example_data.py: CUSTOMERS _DAYS
+        refresh/verify.py: _SAMPLE
+        show/reports.py: _LEAST
+    """,
+    "a circle has no end, and retries must have one": """
+        engine/replacement.py: _TIMES
+        engine/upstream.py: _DEPTH
+        schedule/lease.py: _TERMS_BACK
+        tables/storage/object_store.py: _TRIES
+    """,
+    "of the process, which has many engines: tests give a storage its own": """
+        engine/workspaces.py: _COPIES
+        session.py: _HEAP_FROM _HEAP_TO
+        tables/storage/disk_cache.py: BLOCK _CHARGED
+        tables/storage/hadoop.py: _AT_ONCE COPIED COPIES _STEPS
+        tables/storage/object_store.py: _AT_ONCE CACHE_BYTES _OPEN_AT_ONCE _BEFORE_HINT _GAP
+        tables/storage/remote_file.py: TAIL BLOCK
+    """,
+    "of Spark: tests of the border cross it": "tables/arrow/spark.py: _ONE_BATCH",
+}
+"""Numbers that are no options, by the reason."""
+
+
+def _numbers(path: Path) -> Iterator[str]:
+    """Name the constants of a module that are numbers, and the caches with a number as their limit."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_number(node.value):
+            yield from map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [node.target])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).partition("[")[0] == "Cache":
+            yield from (f"a cache in line {node.lineno}" for argument in node.args if _is_number(argument))
+
+
+def _is_number(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=value):
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Pow(), left=left, right=right):
+            return all(isinstance(side, ast.Name) or _is_number(side) for side in (left, right))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _is_number(operand)
+    return False
+
+
+def test_numbers_stand_in_the_options_alone():
+    known = {
+        f"{file}: {name}"
+        for listed in FACTS.values()
+        for file, _, names in (line.partition(": ") for line in map(str.strip, listed.splitlines()) if line)
+        for name in names.split()
+    }
     found = {
-        f"{path.relative_to(SOURCES)}: {name}"
+        f"{path.relative_to(SOURCES).as_posix()}: {name}"
         for path in SOURCES.rglob("*.py")
-        for name in limit.findall(path.read_text(encoding="utf-8"))
-        if name not in facts
+        if path.relative_to(SOURCES).parts[0] != "testing"
+        for name in _numbers(path)
     }
 
-    assert not found
+    assert found - known == set(), "make it an option, or say above why it is none"
+    assert known - found == set(), "these are gone"
 
 
 def test_every_option_is_described():

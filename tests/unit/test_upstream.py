@@ -63,7 +63,7 @@ def warned(tables: list[Table], reads: str) -> list[str]:
 
     catalog: Any = SimpleNamespace(marks=marks, source_by_name=source_by_name)
     sources: Any = {name: by_name[name] for name in reads.split()}
-    return [reason.text for reason in Upstream(catalog).warnings(sources)]
+    return [reason.text for reason in Upstream(catalog, 8).warnings(sources)]
 
 
 @pytest.mark.parametrize(

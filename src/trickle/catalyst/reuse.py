@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from trickle.catalyst.jvm import Jvm
 
 _CHAIN: Final = frozenset({"Project", "Filter", "SubqueryAlias"})
-_COLUMNS: Final = 200
-"""Queries with more columns are not compared column by column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Reuse:
 def find_reuse(jvm: Jvm, frontend: Frontend, session: Any, old: Any, new: Any) -> Reuse | None:
     """Compare two analysed queries; None if the rows of the new one do not follow from those of the old one alone."""
     stored = list(items(old.output()))
-    if len(stored) > _COLUMNS or new.output().size() > _COLUMNS:
+    if max(len(stored), new.output().size()) > jvm.options.compared_columns:
         return None
 
     def give(plan: Any, attributes: Sequence[Any]) -> Any:

@@ -80,12 +80,12 @@ class Engine:
         self.jvm, self.catalog = self.workspaces.own.jvm, self.workspaces.own.catalog
         self.tables = OpenTables(self.workspaces)
         self.events = Events()
-        self.upstream = Upstream(self.catalog)
+        self.upstream = Upstream(self.catalog, options.upstream_kept)
         self.cancellation = Cancellation(spark)
         self.suspensions = Suspensions(self.catalog, self.events)
         self.history = None
         if history is not None:
-            self.history = History(self.catalog, self.events, self.qualify(history), options.history_days)
+            self.history = History(self.catalog, self.events, self.qualify(history), options)
 
     def qualify(self, name: str) -> str:
         """Return a name with its schema; each question to the catalog takes as long as a look at a log."""

@@ -16,6 +16,7 @@ from trickle.model.events import RefreshEnded, RefreshFailed, Suspended, utc_now
 
 if TYPE_CHECKING:
     from trickle.engine.events import Events
+    from trickle.model.options import Options
     from trickle.tables.catalog import Catalog
 
 _LOG: Final = logging.getLogger("trickle")
@@ -23,14 +24,12 @@ _WAIT_SECONDS: Final = 2.0
 """How long a row may wait for others before it is written."""
 
 _TRIM_SECONDS: Final = 6 * 3600.0
-_WAITING_ROWS: Final = 100_000
-"""If rows cannot be written, the oldest beyond so many are forgotten."""
 
 
 class History:
     """Writes what happens to a table of the user's choice. It never fails a refresh: what cannot be written is logged."""
 
-    def __init__(self, catalog: Catalog, events: Events, name: str, days: int) -> None:
+    def __init__(self, catalog: Catalog, events: Events, name: str, options: Options) -> None:
         """Open the table, or make it.
 
         Raises:
@@ -38,7 +37,7 @@ class History:
         """
         self.name = name
         self._table = catalog.results.appends(name, history_schema())
-        self._days = days
+        self._days, self._most = options.history_days, options.history_waiting_rows
         self._rows: list[dict[str, Any]] = []
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._trim_at = time.monotonic()
@@ -61,7 +60,7 @@ class History:
             except Exception as error:
                 _LOG.warning("the history table %s cannot be written: %s", self.name, error)
                 with self._lock:
-                    self._rows = [*rows, *self._rows][-_WAITING_ROWS:]
+                    self._rows = [*rows, *self._rows][-self._most :]
 
     def _note(self, event: RefreshEnded | RefreshFailed | Suspended) -> None:
         row = as_row(event)

@@ -92,7 +92,7 @@ def _evolve(
     # Without the state tables, which are another query's: the next refresh fills its own at this frontier.
     frontier = {name: seen for name, seen in before.frontier.items() if not is_state_table(name)}
     try:
-        record = new_record("full", reason, frontier, prepared)
+        record = new_record("full", reason, frontier, prepared, table.workspace.jvm.options)
     except SourceError:
         return None  # the logs of its sources no longer reach back so far
     costs = table.costs or before.costs

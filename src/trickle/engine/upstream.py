@@ -28,11 +28,11 @@ _DEPTH: Final = 50
 class Upstream:
     """The stream tables that others read."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        """Bind to a catalog."""
+    def __init__(self, catalog: Catalog, kept: int) -> None:
+        """Bind to a catalog; remember what so many tables read."""
         self._catalog = catalog
-        self._sources: Cache[tuple[str, str], dict[str, SourceTable]] = Cache("upstream sources", 256)
-        self._records: Cache[str, RefreshRecord] = Cache("upstream records", 256)
+        self._sources: Cache[tuple[str, str], dict[str, SourceTable]] = Cache("upstream sources", kept)
+        self._records: Cache[str, RefreshRecord] = Cache("upstream records", kept)
 
     def warnings(self, sources: Mapping[str, SourceTable]) -> tuple[Reason, ...]:
         """Say which of a table's sources are stream tables that are behind what they read."""

@@ -228,6 +228,15 @@ class Options:
         200, "columns", "Estimates of a column's distinct values, from the log, kept for each source.", least=1
     )
     file_facts_kept: int = _limit(8000, "files", "Parquet files whose footers are kept for each source.", least=1)
+    sweep_interval: int = _limit(
+        10,
+        "commits",
+        "Commits between two searches for unfinished files in a log: listing it takes longer than the rest of a commit.",
+        least=1,
+    )
+    record_columns: int = _limit(
+        64, "columns", "A commit names the columns that the query reads, if they are at most this many."
+    )
     costs_kept: int = _limit(24, "changes", "Kinds of change whose cost is recorded for each table.", least=1)
 
     change_plans_kept: int = _limit(
@@ -238,8 +247,18 @@ class Options:
         5_000, "expressions", "Expressions for which it is cached whether the driver can compute them.", least=1
     )
 
+    upstream_kept: int = _limit(
+        256,
+        "tables",
+        "Stream tables whose sources and newest record are kept, to see whether they are behind.",
+        least=1,
+    )
+
     # -- running for months
     history_days: int = _limit(30, "days", "How long the history table keeps a refresh.", least=1)
+    history_waiting_rows: int = _limit(
+        100_000, "rows", "While the history table cannot be written, the newest rows up to this many wait.", least=1
+    )
     verify_sample_rows: int = _limit(
         1_000_000,
         "rows",
@@ -257,6 +276,12 @@ class Options:
 
     # -- verbs
     attempts: int = _limit(3, "times", "How often a refresh is tried in all if others commit first.", least=1)
+    compared_columns: int = _limit(
+        200,
+        "columns",
+        "A query that replaces another is recomputed if one of them has more columns: whether its rows follow from the "
+        "stored ones is asked column by column.",
+    )
     verify_rows: int = _limit(
         10_000, "rows", "Differing rows that verify compares with a tolerance for floating point."
     )

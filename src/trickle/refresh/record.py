@@ -11,6 +11,7 @@ from trickle.errors import StateError
 from trickle.model.cost import Costs
 from trickle.model.definition import BaseVersion, RefreshRecord, SourceVersion
 from trickle.model.names import is_state_table
+from trickle.model.options import DEFAULT, Options
 
 if TYPE_CHECKING:
     from trickle.model.reason import Reason
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 
 UNREADABLE_RECORD: Final = "UNREADABLE_RECORD"
-_COLUMNS_REPEATED: Final = 64
-"""How many columns a record names: it is in every commit."""
 
 
 def new_record(
@@ -28,6 +27,7 @@ def new_record(
     reason: Reason | None,
     frontier: Mapping[str, SourceVersion],
     prepared: Prepared,
+    options: Options = DEFAULT,
 ) -> RefreshRecord:
     """Prepare the record of a commit; its costs are known when the commit is made."""
     return RefreshRecord(
@@ -39,14 +39,14 @@ def new_record(
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,
-        columns=_few_columns(prepared),
+        columns=_few_columns(prepared, options.record_columns),
     )
 
 
-def _few_columns(prepared: Prepared) -> dict[str, tuple[str, ...]] | None:
+def _few_columns(prepared: Prepared, most: int) -> dict[str, tuple[str, ...]] | None:
     """Return the columns that a query reads, None if they would make each commit much longer."""
     used = {name: columns for name, columns in prepared.used.items() if not is_state_table(name)}
-    return used if sum(map(len, used.values())) <= _COLUMNS_REPEATED else None
+    return used if sum(map(len, used.values())) <= most else None
 
 
 def find_base(

@@ -31,6 +31,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             roll_forward_steps=1,
             polars_net_rows=0,
             checkpoint_interval=1,
+            sweep_interval=1,
             idle_versions=0,
         ),
         # Look-ups give up after a few keys or rows, so that terms are computed half in the driver and half by Spark.
@@ -121,6 +122,10 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             lookup_file_bytes=0,
             lookup_cache_entries=0,
             log_commits_kept=1,
+            upstream_kept=1,
+            record_columns=0,
+            compared_columns=0,
+            history_waiting_rows=1,
             log_steps_back=1,
             log_replay=0,
             snapshots_kept=1,

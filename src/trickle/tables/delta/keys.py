@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from trickle.errors import SourceError
-from trickle.model.cache import Cache
 from trickle.model.keys import KEYS_PROPERTY, NO_KEYS, TableKeys
 from trickle.tables.delta.properties import set_properties
 from trickle.tables.delta.schema import column_facts
@@ -17,9 +16,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from trickle.model.cache import Cache
 
-def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
+
+def declared_keys(table: str, metadata: Mapping[str, Any], known: Cache[tuple[str, str], TableKeys]) -> TableKeys:
     """Return the keys that a table's metadata hold, by the columns' present names; a key of a dropped column is none.
+
+    ``known`` has those of metadata that were read before.
 
     Raises:
         SourceError: ``BAD_KEYS``, someone else wrote the property.
@@ -29,13 +32,10 @@ def declared_keys(table: str, metadata: Mapping[str, Any]) -> TableKeys:
         return NO_KEYS
     try:
         stored, schema = str(text), str(metadata["schemaString"])
-        return _KNOWN.get((stored, schema), lambda: _named(stored, schema))
+        return known.get((stored, schema), lambda: _named(stored, schema))
     except ValidationError as error:
         message = f"the property {KEYS_PROPERTY} of {table} cannot be read."
         raise SourceError("BAD_KEYS", message, hint="Declare its keys again with declare().") from error
-
-
-_KNOWN: Final[Cache[tuple[str, str], TableKeys]] = Cache("declared keys", 256)
 
 
 def _named(text: str, schema: str) -> TableKeys:

@@ -67,6 +67,7 @@ class DeltaSource:
         self._driver_io = driver_io
         self._lookup = KeyLookup(self.table, columns, self._cheap_change, options)
         self._snapshots: Cache[tuple[int, int], DataFrame] = Cache("snapshots", options.snapshots_kept)
+        self._keys: Cache[tuple[str, str], TableKeys] = Cache("declared keys", options.snapshots_kept)
         self._plans: Cache[tuple[int, int, int], ReadingPlan] = Cache("reading plans", options.reading_plans_kept)
 
     def __repr__(self) -> str:
@@ -103,7 +104,7 @@ class DeltaSource:
 
     def keys(self, version: int) -> TableKeys:
         """Return the keys declared of the table at a version."""
-        return declared_keys(self.name, self.log.metadata(version))
+        return declared_keys(self.name, self.log.metadata(version), self._keys)
 
     def classify(self, since: int, upto: int, columns: Sequence[str]) -> VersionRange:
         """Determine from the log alone what the commits after ``since`` up to ``upto`` did."""

@@ -7,7 +7,7 @@ before that leaves only files that no version names.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from trickle.tables.contract import record_text
 from trickle.tables.delta.checkpoints import CHECKPOINTS
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from trickle.tables.contract import Record, TargetState
     from trickle.tables.delta.driver.write import Action
     from trickle.tables.delta.target import DeltaTarget
-
-
-_SWEPT_EVERY: Final = 10
-"""Commits between two searches for unfinished files: listing a log takes longer than the rest of a commit."""
 
 
 class DriverLog:
@@ -115,7 +111,7 @@ class DriverLog:
                 checksum = checksum_text(files, self.metadata, self.protocol, stamp)
                 # The version is valid without it, only slower to read.
                 storage.later(partial(storage.put, made.removesuffix(".json") + ".crc", checksum.encode()))
-            if version % _SWEPT_EVERY == 0:
+            if version % target.options.sweep_interval == 0:
                 storage.sweep(self.folder / LOG_FOLDER)
         CHECKPOINTS.offer(target.table, version)
         return version
