@@ -22,6 +22,7 @@ from trickle.model.names import is_state_table
 from trickle.model.reason import Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.apply import Application
+from trickle.refresh.estimate import has_more_rows
 from trickle.refresh.fuse import FuseBlownError, count_differences
 from trickle.refresh.record import new_record
 from trickle.tables.arrow.local import frame_of
@@ -107,7 +108,7 @@ class Writer:
 
     def _new_record(self, now: Situation, *, skips: bool = False) -> RefreshRecord:
         """Return the record of a differential refresh; that changes were skipped is told until all rows are recomputed."""
-        record = new_record("differential", None, now.goal, self.tables.prepared)
+        record = new_record("differential", None, now.goal, self.tables.prepared, self.tables.options)
         skipped = now.record.skipped if now.record is not None else None
         if skips:
             skipped = f"the change up to {_versions(now)} was skipped at {record.started}"
@@ -121,20 +122,24 @@ class Writer:
         return self._commit(now, record, None, applied)
 
     def recompute(self, step: Recompute, now: Situation) -> Situation:
-        """Replace all rows."""
+        """Replace all rows.
+
+        Raises:
+            StateTooBigError: They are more than a state table may have.
+        """
         if step.reason.code not in _EXPECTED and self.request.redefine is None:
             logger.warning("stream table %s is refreshed in full: %s", now.table, step.reason)
-        record = new_record("full", step.reason, now.goal, self.tables.prepared)
-        with self.watch.step("plan"):
-            rows = self._all_rows(now).named(self.tables.prepared.names)
-        rows, held = self._fused(now, step, rows)
-        with self.watch.step("write"), held:
-            write = self._write_record(now, record, step.reason)
-            try:
+        record = new_record("full", step.reason, now.goal, self.tables.prepared, self.tables.options)
+        try:
+            with self.watch.step("plan"):
+                rows = self._all_rows(now).named(self.tables.prepared.names)
+            rows, held = self._fused(now, step, rows)
+            with self.watch.step("write"), held:
+                write = self._write_record(now, record, step.reason)
                 applied = self.tables.target.overwrite(rows, write, now.state, self._max_rows, self.request.redefine)
-            except TooManyRowsError as error:
-                state_table = self.tables.prepared.program.state_table
-                raise StateTooBigError("" if state_table is None else state_table.name) from error
+        except TooManyRowsError as error:
+            state_table = self.tables.prepared.program.state_table
+            raise StateTooBigError("" if state_table is None else state_table.name) from error
         return self._commit(now, record, step.reason, applied)
 
     def _all_rows(self, now: Situation) -> Rows:
@@ -154,10 +159,14 @@ class Writer:
             if rows is not None:
                 return rows
         frame = evaluation.frame(program.plan)
-        if self._max_rows is None:
+        most = self._max_rows
+        if most is None:
             return Rows(frame)
-        # No task writes more of a state table than shows that it is too big, so that it does not fill the disk.
-        return Rows(self.jvm.part_by_part(frame, self._max_rows + 1))
+        read = (self.tables.sources[name].rows(now.goal[name].version) for name in program.used)
+        if now.record is None and has_more_rows(self.jvm, evaluation, program.plan, most, read):
+            raise TooManyRowsError
+        # The estimate may be wrong, so no task writes more than shows that.
+        return Rows(self.jvm.part_by_part(frame, most + 1))
 
     @property
     def _max_rows(self) -> int | None:
