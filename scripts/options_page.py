@@ -22,7 +22,7 @@ what the result is. `Options` refuses a value that is out of range (`BAD_OPTION`
 (`UNKNOWN_OPTION`).
 
 If the machine, or the container, has less than 8 GiB of memory, the limits marked with ° are lower in proportion by
-default: `Options().within(memory)`.
+default: `Options().within(memory)`. A limit that you set to another value stays.
 
 `scripts/options_page.py` generates this page from the code.
 

@@ -72,7 +72,8 @@ class Trickle:
     Args:
         spark: A classic (not Connect) session with Delta Lake, the user's own or ``trickle.local_session()``.
         disable: Names of optimisations to switch off, besides those that ``options`` names; results are the same.
-        options: Limits and switches. By default those that suit the memory of the machine or the container.
+        options: Limits and switches. Limits on memory that are at their default are lowered to suit the machine or the
+            container.
         stored_plans: False refuses stream tables that are defined by a DataFrame. Their plan, and the Python functions in
             it, are stored with the table, and are run by whoever refreshes it.
         history: A Delta table, ``schema.table``, to which every refresh, failure and suspension is appended; made if it is
@@ -96,7 +97,8 @@ class Trickle:
         """
         check_session(spark)
         check_switches(disable, stored_plans)
-        self.options = with_disabled(DEFAULT.within(memory_bytes()) if options is None else options, disable)
+        given = with_disabled(DEFAULT if options is None else options, disable)
+        self.options = given.within(memory_bytes(), only_defaults=True)
         self.disable = self.options.disable
         self.stored_plans = stored_plans and self.options.stored_plans
         self.spark = spark

@@ -15,7 +15,16 @@ import pytest
 import trickle
 from trickle.compile.program import CHANGE_PASSES, PASSES
 from trickle.errors import DefinitionError
-from trickle.model.options import DEFAULT, ENOUGH_MEMORY, OPTIMISATIONS, Options, limits, memory_bytes, with_disabled
+from trickle.model.options import (
+    DEFAULT,
+    ENOUGH_MEMORY,
+    OPTIMISATIONS,
+    Options,
+    group_bounds,
+    limits,
+    memory_bytes,
+    with_disabled,
+)
 from trickle.testing.regimes import REGIMES, drawn, regime
 
 if TYPE_CHECKING:
@@ -242,6 +251,43 @@ def test_little_memory_lowers_what_the_driver_holds():
     assert half.commit_rows == 5
     assert half.cache_bytes == ENOUGH_MEMORY // 32
     assert half.state_rows == DEFAULT.state_rows
+
+
+def test_limits_that_were_given_stay():
+    half = Options(commit_rows=10, column_cache_bytes=7).within(ENOUGH_MEMORY // 2, only_defaults=True)
+
+    assert (half.commit_rows, half.column_cache_bytes) == (10, 7)
+    assert half.driver_change_rows == DEFAULT.driver_change_rows // 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "found"),
+    [
+        ("", {}, []),
+        ("", {"memory.max": "100"}, [100]),
+        ("0::/a/b", {"memory.max": "max", "a/memory.max": "50", "a/b/memory.max": "70", "c/memory.max": "1"}, [70, 50]),
+        ("0::/", {"memory.max": "100"}, [100]),
+        ("0::/gone", {"memory.max": "100"}, [100]),
+        (
+            "5:cpu:/z\n4:cpuset,memory:/a\n0::/",
+            {
+                "memory/memory.limit_in_bytes": "9",
+                "memory/a/memory.limit_in_bytes": "5",
+                "memory/z/memory.limit_in_bytes": "1",
+            },
+            [9, 5],
+        ),
+    ],
+)
+def test_memory_is_bounded_by_every_group_around_the_process(tmp_path, groups, files, found):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(groups)
+    for name, text in files.items():
+        path = tmp_path / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+
+    assert [*group_bounds(tmp_path)] == found
 
 
 def test_enough_memory_changes_nothing():

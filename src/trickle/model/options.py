@@ -7,7 +7,7 @@ result is. Tests shrink limits so that a table of ten rows takes the code paths 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
@@ -317,11 +317,12 @@ class Options:
                 hint = f"The minimum is {least}, the maximum {most}, the default {limit.default}."
                 raise DefinitionError("BAD_OPTION", text, hint=hint)
 
-    def within(self, memory: int) -> Options:
+    def within(self, memory: int, *, only_defaults: bool = False) -> Options:
         """Return these options with lower limits on what the driver holds at once, if its machine has little memory.
 
         Args:
             memory: Bytes of the machine or the container. With 8 GiB or more, nothing changes.
+            only_defaults: True to leave limits alone that are not at their default.
 
         Example:
             >>> Options().within(2 * GIB).driver_change_rows
@@ -334,7 +335,8 @@ class Options:
         for limit in limits():
             if limit.metadata["in_memory"]:
                 lower[limit.name] = int(getattr(self, limit.name) * share)
-        return replace(self, **lower)
+        kept = {f.name for f in limits() if only_defaults and getattr(self, f.name) != f.default}
+        return replace(self, **{name: value for name, value in lower.items() if name not in kept})
 
     @property
     def cache_bytes(self) -> int:
@@ -366,21 +368,34 @@ def with_disabled(options: Any, names: Collection[str]) -> Options:
     return replace(options, disable=options.disable | frozenset(names)) if names else options
 
 
-_CGROUPS: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-
-
 @cache
 def memory_bytes() -> int:
     """Return the memory of the machine, or of the control group that bounds this process."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in _CGROUPS:
+    return min((os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *group_bounds()))
+
+
+def group_bounds(root: Path = Path("/")) -> Iterator[int]:
+    """Give the bounds in bytes of the control groups that this process is in, each of which lies in another."""
+    try:
+        groups = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        groups = []
+    # In a container the first group may be the one that its files stand for.
+    places = [(root / "sys/fs/cgroup", "memory.max"), (root / "sys/fs/cgroup/memory", "memory.limit_in_bytes")]
+    for line in groups:
+        number, _, rest = line.partition(":")
+        kinds, _, path = rest.partition(":")
+        if number == "0" or "memory" in kinds.split(","):
+            folder, file = places[0 if number == "0" else 1]
+            inner = folder / path.strip("/")
+            places += [(place, file) for place in (inner, *inner.parents) if place.is_relative_to(folder)]
+    for folder, file in dict.fromkeys(places):
         try:
-            text = path.read_text(encoding="ascii").strip()
+            text = (folder / file).read_text(encoding="ascii").strip()
         except OSError:
             continue
         if text.isdigit():
-            found = min(found, int(text))
-    return found
+            yield int(text)
 
 
 DEFAULT: Final = Options()
