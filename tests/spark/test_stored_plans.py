@@ -54,6 +54,108 @@ def test_objects_that_no_plan_is_made_of_are_refused(spark, store):
     assert spark.catalog.tableExists("store.src")
 
 
+E = "org.apache.spark.sql.catalyst.expressions."
+
+
+def query_of(jvm, expression):
+    return jvm.project([jvm.alias(expression, "x")], jvm.one_row())
+
+
+def test_expressions_that_run_what_they_name_are_refused(spark, store):
+    jvm = Jvm(spark)
+    types = "org.apache.spark.sql.types."
+    anything = jvm.cls(f"{types}ObjectType")(jvm.cls("java.lang.Class").forName("java.lang.Object"))
+    text = jvm.singleton(f"{types}StringType")
+    strings = jvm.cls("java.lang.Class").forName("java.lang.String")
+    of_spark = jvm.cls("java.lang.Class").forName(f"{E}ExpressionImplUtils")
+    a, none, lit = jvm.literal("a"), jvm.nil, jvm.literal
+    objects = jvm.cls(f"{E}objects.DecodeUsingSerializer")
+    class_tag = jvm.singleton("scala.reflect.ClassTag").apply(strings)
+    values = lit(bytearray(b"bytes"))
+    hostile = {
+        "Invoke": jvm.cls(f"{E}objects.Invoke")(a, "getClass", anything, none, none, True, True, True),
+        "StaticInvoke": jvm.cls(f"{E}objects.StaticInvoke")(
+            strings, text, "valueOf", jvm.seq([a]), none, True, True, True, jvm.none
+        ),
+        "StaticInvoke of Spark": jvm.cls(f"{E}objects.StaticInvoke")(
+            of_spark, text, "getSparkVersion", none, none, True, True, True, jvm.none
+        ),
+        "NewInstance": jvm.singleton(f"{E}objects.NewInstance").apply(strings, jvm.seq([a]), anything, True),
+        "DecodeUsingSerializer": objects(values, class_tag, False),
+        "DecodeUsingSerializer of Kryo": objects(values, class_tag, True),
+        "InitializeJavaBean": jvm.cls(f"{E}objects.InitializeJavaBean")(
+            a, jvm.cls("org.apache.spark.api.python.PythonUtils").toScalaMap(jvm.cls("java.util.HashMap")())
+        ),
+        "CallMethodViaReflection": jvm.call("java_method", [lit("java.lang.System"), lit("getProperty"), a]),
+        "ScalaUDF": jvm.cls(f"{E}ScalaUDF")(
+            jvm.singleton("scala.collection.immutable.Nil"), text, jvm.seq([a]), none, jvm.none, jvm.none, True, True
+        ),
+    }
+    for named, expression in hostile.items():
+        with pytest.raises(DefinitionError) as error:
+            thaw(jvm, serial(jvm, query_of(jvm, expression)), spark.version)
+        assert error.value.code == "PLAN_REFUSED", named
+        assert named.split()[0] in error.value.message
+
+
+def test_calls_that_no_function_of_spark_makes_are_refused(spark, store):
+    jvm = Jvm(spark)
+    typed = jvm.literal(None, jvm.singleton("org.apache.spark.sql.types.StringType"))
+    told = {
+        "java.lang.System.getProperty": ["java.lang.System", "getProperty", True, True, True],
+        "ByteArrayMethods.arrayEquals": [
+            "org.apache.spark.unsafe.array.ByteArrayMethods",
+            "arrayEquals",
+            *[True] * 3,
+        ],
+        "an object.getClass": [None, "getClass", True, True, True],
+        "cannot be read": 7,
+        "nothing": [],
+    }
+    for named, call in told.items():
+        parts = [jvm.literal("__trickle_call"), jvm.literal(json.dumps(call)), typed, jvm.literal("user.home")]
+        marker = jvm.cls(f"{E}Coalesce")(jvm.seq(parts))
+        with pytest.raises(DefinitionError) as error:
+            thaw(jvm, serial(jvm, query_of(jvm, marker)), spark.version)
+        assert error.value.code == "PLAN_REFUSED", named
+
+
+def test_functions_that_spark_makes_calls_of_java_methods_are_read_again(spark, store):
+    from pyspark.sql import functions as f
+
+    spark.sql("CREATE TABLE texts (a INT, b STRING, u STRING, j STRING) USING delta")
+    rows = "(1, 'x y', 'http://a.b/c?d=e', '{\"k\":[1,2]}'), (2, 'ä', 'http://x/', '[3]')"
+    spark.sql(f"INSERT INTO texts VALUES {rows}")
+    frame = spark.table("texts").select(
+        "a",
+        f.decode(f.encode("b", "UTF-16"), "UTF-16").alias("same"),
+        f.url_decode(f.url_encode("b")).alias("url"),
+        f.parse_url("u", f.lit("HOST")).alias("host"),
+        f.try_parse_json("j").cast("string").alias("variant"),
+        f.to_json(f.struct("a", "b")).alias("json"),
+        f.json_array_length("j").alias("length"),
+        f.json_object_keys("j").alias("keys"),
+        f.is_valid_utf8("b").alias("valid"),
+        f.make_valid_utf8("b").alias("made"),
+        f.expr("luhn_check(b)").alias("luhn"),
+        f.base64(f.encode("b", "UTF-8")).alias("b64"),
+        f.lpad(f.encode("b", "UTF-8"), 8, f.encode(f.lit("-"), "UTF-8")).alias("padded"),
+        f.startswith(f.encode("b", "UTF-8"), f.encode(f.lit("x"), "UTF-8")).alias("starts"),
+        f.xpath_string(f.concat(f.lit("<a>"), "b", f.lit("</a>")), f.lit("a")).alias("xpath"),
+        f.bitmap_bit_position("a").alias("bit"),
+        f.sentences("b").alias("sentences"),
+        f.schema_of_variant(f.try_parse_json("j")).alias("schema"),
+        f.make_timestamp_ntz(f.lit(2020), "a", f.lit(1), f.lit(2), f.lit(3), f.lit(4)).cast("string").alias("ntz"),
+    )
+    store.create("called", frame, mode="differential")
+    spark.sql(f"INSERT INTO texts VALUES {rows.replace('(1', '(3').replace('(2', '(4')}")
+    again = Trickle(spark)
+    assert again.refresh("called").mode == "differential"
+    assert again.verify("called").ok
+    assert spark.table("called").count() == 4
+    store.drop("called")
+
+
 def test_a_plan_with_a_projection_of_no_columns_is_read_again(spark, store):
     store.create("constant", spark.sql("SELECT a, b FROM src UNION SELECT 7, 'seven'"), mode="differential")
     spark.sql("INSERT INTO src VALUES (3,'z')")

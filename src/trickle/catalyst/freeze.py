@@ -19,6 +19,7 @@ from trickle.algebra.plan import Plan, Scan
 from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_groups import key_widths
 from trickle.catalyst.lower import Lower
+from trickle.catalyst.stored_calls import MARK, read_calls, write_calls
 from trickle.catalyst.stored_classes import FILTER, refused_classes
 from trickle.errors import DefinitionError
 
@@ -46,14 +47,15 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
 
     lowered = Lower(jvm, leaf).lower(plan)
     named = [jvm.alias(a, n) for a, n in zip(lowered.named(plan.columns), names, strict=True)]
-    buffer = jvm.cls("java.io.ByteArrayOutputStream")()
     try:
         stored = _rebuilt(jvm.project(named, lowered.plan), partial(_without_groups, jvm))
-        jvm.cls("java.io.ObjectOutputStream")(buffer).writeObject(stored)
+        data = _serial_form(jvm, stored)
+        if b".expressions.objects." in data:
+            data = _serial_form(jvm, write_calls(jvm, stored))
     except Py4JJavaError as error:
         text = "the DataFrame's plan cannot be stored: a part of it lives in this process only."
         raise DefinitionError("UNSTORABLE_PLAN", text, hint="Give the query as SQL text.") from error
-    text = base64.b64encode(bytes(buffer.toByteArray())).decode()
+    text = base64.b64encode(data).decode()
     try:
         thaw(jvm, text, str(jvm.spark.version))
     except DefinitionError as error:
@@ -62,12 +64,18 @@ def freeze(jvm: Jvm, plan: Plan, names: tuple[str, ...]) -> str:
     return text
 
 
+def _serial_form(jvm: Jvm, plan: Any) -> bytes:
+    buffer = jvm.cls("java.io.ByteArrayOutputStream")()
+    jvm.cls("java.io.ObjectOutputStream")(buffer).writeObject(plan)
+    return bytes(buffer.toByteArray())
+
+
 def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
     """Read a plan written by ``freeze``.
 
     Raises:
         DefinitionError: ``UNREADABLE_PLAN``, another Spark version wrote it, or it was altered; ``PLAN_REFUSED``, it holds
-            objects of classes that plans are not made of.
+            objects of classes that plans are not made of, or calls that no function of Spark makes.
     """
     hint = "Drop it and create it again, or define it by SQL text, which every version reads."
     try:
@@ -88,7 +96,8 @@ def thaw(jvm: Jvm, text: str, made_with: str) -> Any:
         raise DefinitionError("UNREADABLE_PLAN", message, hint=hint) from error
     if not jvm.is_instance(read, "org.apache.spark.sql.catalyst.plans.logical.LogicalPlan"):
         raise DefinitionError("UNREADABLE_PLAN", "its stored DataFrame is not a plan.", hint=hint)
-    return _rebuilt(read, partial(_with_groups, jvm))
+    read = _rebuilt(read, partial(_with_groups, jvm))
+    return read_calls(jvm, read) if MARK.encode() in stored else read
 
 
 def _rebuilt(node: Any, rule: Callable[[Any, list[Any]], Any]) -> Any:

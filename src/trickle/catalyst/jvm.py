@@ -137,10 +137,11 @@ class Jvm:
             java.addAll(self._list(all_items[at : at + _LIST_OF]))
         return java
 
-    def replacing(self, old: Any, new: Any) -> Any:
+    def replacing(self, others: Iterable[tuple[Any, Any]]) -> Any:
         """Return the partial function that Catalyst's transformations ask for; an immutable Scala map is one."""
         java = self.cls("java.util.HashMap")()
-        java.put(old, new)
+        for old, new in others:
+            java.put(old, new)
         return self._to_scala.toScalaMap(java)
 
     def some(self, value: Any) -> Any:

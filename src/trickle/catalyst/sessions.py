@@ -29,7 +29,7 @@ def merge_sessions(jvm: Jvm, plan: Any) -> Any:
     if "session_window" not in str(plan.toString()):
         return plan
     while (found := _innermost(jvm, plan)) is not None:
-        plan = plan.transformDownWithSubqueries(jvm.replacing(found, _rewritten(jvm, found)))
+        plan = plan.transformDownWithSubqueries(jvm.replacing([(found, _rewritten(jvm, found))]))
     return plan
 
 
@@ -72,5 +72,5 @@ def _rewritten(jvm: Jvm, aggregate: Any) -> Any:
     plan = analysed_plan(frame)
     made = list(items(plan.output()))[: len(given)]
     same = [jvm.alias_as(m, g) for m, g in zip(made, given, strict=True)]
-    unmarked = aggregate.transformExpressions(jvm.replacing(session, same[place].toAttribute()))
+    unmarked = aggregate.transformExpressions(jvm.replacing([(session, same[place].toAttribute())]))
     return unmarked.withNewChildren(jvm.seq([jvm.project(same, plan)]))

@@ -2,7 +2,7 @@
 
 Java's serial form names classes, and reading it runs code of each. Whoever may set a property of a table could so run code in
 the process that refreshes it. So a plan is read through a filter that knows what plans are made of, and refuses all else.
-Expressions that call methods (``StaticInvoke``) hold the class as an object, which the filter sees too.
+Expressions that call methods by name are refused too; ``stored_calls`` has another form for those of Spark's own functions.
 """
 
 from __future__ import annotations
@@ -87,9 +87,15 @@ _SCALA: Final = (
     "scala.runtime.ModuleSerializationProxy",
 )
 _REFUSED: Final = (
-    # These compile text, or call a method by its name.
+    # These compile text, call a method by its name, read objects from bytes, or call a function that they hold.
     f"{_CATALYST}expressions.codegen.**",
+    f"{_CATALYST}expressions.objects.**",
+    f"{_CATALYST}expressions.ApplyFunctionExpression*",
     f"{_CATALYST}expressions.CallMethodViaReflection*",
+    f"{_CATALYST}expressions.ScalaUDF*",
+    f"{_CATALYST}expressions.TryReflect*",
+    f"{_CATALYST}expressions.UserDefinedGenerator*",
+    f"{_CATALYST}expressions.aggregate.V2Aggregator*",
     # These call a function that they hold when they are read.
     "scala.collection.immutable.LazyList*",
     "scala.collection.immutable.Stream*",
