@@ -25,6 +25,7 @@ from trickle.layout import WAREHOUSE_CONF
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import DEFINITION_CHANGED
 from trickle.tables.arrow.local import arrow_table, as_schema, local_frame
+from trickle.tables.arrow.spark import arrow_frame
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.testing.lab import Lab
 
@@ -176,7 +177,7 @@ class _OnDelta:
         if not found.num_rows:
             return []
         schema = self.spark.table(self.name).schema
-        return [tuple(row) for row in self.spark.createDataFrame(found, schema).collect()]
+        return [tuple(row) for row in arrow_frame(self.spark, found, schema).collect()]
 
     def full_rows(self) -> list[Row]:
         report = self.trickle.verify(self.name)

@@ -165,6 +165,23 @@ def test_a_big_table_loses_no_row(spark: SparkSession) -> None:
     assert frame.count() == 60_000
 
 
+@pytest.mark.parametrize("threshold", ["1b", "1g"])
+def test_rows_that_spark_did_not_take_are_noticed(
+    spark: SparkSession, threshold: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, make = pa.table({"a": pa.array(range(30_000), pa.int64())}), spark.createDataFrame
+    spark.conf.set("spark.sql.execution.arrow.localRelationThreshold", threshold)
+    try:
+        frame = arrow_frame(spark, table)
+        kind = frame._jdf.queryExecution().analyzed().getClass().getSimpleName()
+        assert (kind, frame.count()) == ("LogicalRDD" if threshold == "1b" else "LocalRelation", 30_000)
+        monkeypatch.setattr(spark, "createDataFrame", lambda rows, schema: make(rows.slice(0, 20_000), schema))
+        with pytest.raises(AssertionError, match="Spark was handed"):
+            arrow_frame(spark, table)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.localRelationThreshold")
+
+
 @few
 @given(table=tables())
 def test_rows_go_to_polars_and_come_back(table: pa.Table) -> None:

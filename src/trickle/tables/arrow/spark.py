@@ -51,12 +51,22 @@ def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
     as_stored = to_arrow_schema(wanted).types == table.schema.types
     is_small = 0 < table.num_rows <= _ONE_BATCH and not spark.sparkContext._encryption_enabled
     frame = _pass(spark, table, wanted) if as_stored and is_small else spark.createDataFrame(table, schema=wanted)
-    plan: Any = frame._jdf.queryExecution().analyzed()
-    # A big table becomes an RDD of one partition for each batch, so that none of them can end another.
-    if str(plan.getClass().getSimpleName()) == "LocalRelation" and plan.data().size() != table.num_rows:
-        message = f"Spark was handed {table.num_rows} rows and has {plan.data().size()}"
-        raise AssertionError(message)
+    _check(frame, table)
     return frame
+
+
+def _check(frame: DataFrame, table: pa.Table) -> None:
+    """Refuse to go on with fewer rows, or more, than were handed over."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    if str(plan.getClass().getSimpleName()) == "LocalRelation":
+        handed, found, what = table.num_rows, int(plan.data().size()), "rows"
+    else:
+        # A big table is an RDD with a partition for each batch, so that none can end another. To count rows would take a job.
+        most: Any = frame.sparkSession._jsparkSession.sessionState().conf().arrowMaxRecordsPerBatch()
+        handed, found, what = len(table.to_batches(int(most))), int(plan.rdd().getNumPartitions()), "batches"
+    if handed != found:
+        message = f"Spark was handed {handed} {what} and has {found}"
+        raise AssertionError(message)
 
 
 def _pass(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
