@@ -18,6 +18,7 @@ from trickle.engine.upkeep import Housekeeping, why_outrun
 from trickle.errors import CancelledError, ConflictError, SuspendedError
 from trickle.model.definition import RefreshRecord, SourceVersion
 from trickle.model.events import RefreshEnded, RefreshFailed, Suspended
+from trickle.model.options import Options
 from trickle.model.report import RefreshReport
 from trickle.model.suspension import Suspension
 from trickle.model.table_options import NO_OPTIONS
@@ -209,9 +210,9 @@ class Appended:
 def test_rows_that_cannot_be_written_wait_and_no_refresh_fails():
     table, events = Appended(is_broken=True), Events()
     catalog: Any = SimpleNamespace(results=SimpleNamespace(appends=lambda *_: table))
-    history = History(catalog, events, "ops.refreshes", 30)
+    history = History(catalog, events, "ops.refreshes", Options(history_waiting_rows=3))
 
-    for _ in range(3):
+    for _ in range(5):
         events.emit(ended("differential"))
     history.flush()
     assert table.batches == []

@@ -54,6 +54,12 @@ def commit_lock(location: str) -> AbstractContextManager[None]:
     return nullcontext() if folder is None else folder.storage.lock(folder / f"{LOG_FOLDER}/.trickle.lock")
 
 
+def sweep(table: DeltaTable, version: int) -> None:
+    """Delete unfinished files that killed processes left in a log, now and then."""
+    if table.folder is not None and version % table.options.sweep_interval == 0:
+        table.folder.storage.sweep(table.folder / LOG_FOLDER)
+
+
 class Transaction:
     """A transaction on one snapshot of a table: read files, write files, then ``commit`` all at once.
 

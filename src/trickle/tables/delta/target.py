@@ -23,7 +23,7 @@ from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta.accumulate import add_up
 from trickle.tables.delta.actions import APPLICATION
-from trickle.tables.delta.commit import Transaction, commit_lock, conflict
+from trickle.tables.delta.commit import Transaction, commit_lock, conflict, sweep
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_mapped
 from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.writes import DriverWrites
@@ -393,6 +393,7 @@ class _Work:
                 said = record_text(self.record, inserted, deleted)
                 version = self.transaction.commit(actions, mode, target.next_number, said)
                 looks.look_again()
+            sweep(target.table, version)
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from trickle.tables.contract import record_text
 from trickle.tables.delta.checkpoints import CHECKPOINTS
-from trickle.tables.delta.commit import commit_lock, conflict
+from trickle.tables.delta.commit import commit_lock, conflict, sweep
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_committable, is_stamped
 from trickle.tables.delta.driver.lines import checksum_text, commit_lines
 from trickle.tables.delta.driver.write import now_ms
-from trickle.tables.delta.log import LOG_FOLDER, commit_file
+from trickle.tables.delta.log import commit_file
 from trickle.tables.storage.protocol import UncertainPutError
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ class DriverLog:
                 checksum = checksum_text(files, self.metadata, self.protocol, stamp)
                 # The version is valid without it, only slower to read.
                 storage.later(partial(storage.put, made.removesuffix(".json") + ".crc", checksum.encode()))
-            if version % target.options.sweep_interval == 0:
-                storage.sweep(self.folder / LOG_FOLDER)
+            sweep(target.table, version)
         CHECKPOINTS.offer(target.table, version)
         return version
