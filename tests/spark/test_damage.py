@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from trickle import SourceError, StateError, Trickle
+from trickle import Options, SourceError, StateError, Trickle
 from trickle.refresh import run
 from trickle.refresh.run import Refresh
 from trickle.refresh.steps import ApplyChange, RefreshStateTable
@@ -125,6 +126,49 @@ def test_a_commit_that_was_read_cut_short_is_read_again_when_it_is_whole(sales):
     commit.write_bytes(whole)
 
     assert table.refresh().mode == "differential"
+    assert sales.trickle.verify("totals")
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_commit_in_the_middle_that_was_read_cut_short_is_noticed_when_it_is_whole(sales, here):
+    trickle = sales.trickle
+    for name, mode in {"totals": "auto", "strict": "differential"}.items():
+        trickle.create(name, TOTALS, mode=mode)
+    commits = []
+    for amount in range(4):
+        sales.insert(("ann", amount))
+        commits.append(sales.newest())
+    whole = commits[1].read_bytes()
+    commits[1].write_bytes(b"".join(line for line in whole.splitlines(True) if b'"add"' not in line))
+    assert {trickle.refresh(name).mode for name in ("totals", "strict")} == {"differential"}
+    trickle = trickle if here else sales.elsewhere()
+    assert trickle.refresh("totals").mode == "no_data"
+
+    commits[1].write_bytes(whole)
+    report = trickle.refresh("totals")
+    sales.insert(("bob", 1))
+    with pytest.raises(SourceError) as refused:
+        trickle.refresh("strict")
+
+    assert (report.mode, report.reason.code) == ("full", "SOURCE_RESTORED")
+    assert commits[1].stem.lstrip("0") in report.reason.text
+    assert refused.value.code == "SOURCE_RESTORED"
+    trickle.refresh("strict", full=True)
+    assert trickle.refresh("totals").mode == "differential"
+    assert all(trickle.verify(name) for name in ("totals", "strict"))
+
+
+def test_commits_that_a_log_no_longer_has_are_not_taken_for_others(sales):
+    table = sales.trickle.create("totals", TOTALS, mode="differential")
+    for amount in range(3):
+        sales.insert(("ann", amount))
+    assert table.refresh().mode == "differential"
+    sales.spark.sql("ALTER TABLE sales SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    sales.insert(("ann", 9))
+    for version in range(3):
+        (sales.log / f"{version:020d}.json").unlink()
+
+    assert sales.elsewhere().refresh("totals").mode == "differential"
     assert sales.trickle.verify("totals")
 
 
@@ -359,6 +403,50 @@ def test_a_widened_column_takes_one_full_refresh(spark, sales):
     spark.sql(f"INSERT INTO wide VALUES (2, {2**41}, 1), (3, 1, 1)")
     assert [sales.trickle.refresh(name).mode for name in (*names, "above")] == ["differential"] * 3
     assert all(sales.trickle.verify(name) for name in (*names, "above"))
+
+
+@pytest.mark.parametrize("damage", ["garbage", "", "lost"])
+def test_a_stream_table_whose_own_log_is_beyond_repair_is_made_anew(sales, damage):
+    sales.trickle.create("totals", TOTALS, mode="differential")
+    sales.insert(("eve", 2))
+    sales.trickle.refresh("totals")
+    sales.insert(("eve", 3))
+    sales.trickle.refresh("totals")
+    commit = newest(sales.state("totals").parent.parent)
+    if damage == "lost":
+        commit = commit.with_name(f"{int(commit.stem) - 1:020d}.json")
+        commit.unlink()
+    else:
+        commit.write_text(damage)
+    trickle = sales.elsewhere()
+
+    with pytest.raises(SourceError) as refused:
+        trickle.refresh("totals", full=True)
+
+    assert refused.value.code == "UNREADABLE_LOG"
+    assert "dropped and created again" in refused.value.hint
+    trickle.drop("totals")
+    trickle.create("totals", TOTALS, mode="differential")
+    sales.insert(("eve", 4))
+    assert trickle.refresh("totals").mode == "differential"
+    assert trickle.verify("totals").ok
+
+
+@pytest.mark.parametrize("by_delta", [True, False])
+def test_unfinished_files_that_killed_processes_left_are_removed(sales, by_delta):
+    least = {"commit_rows": 0, "commit_actions": 0} if by_delta else {}
+    trickle = Trickle(sales.spark, options=Options(sweep_interval=1, **least))
+    trickle.create("totals", TOTALS, mode="differential")
+    log = sales.state("totals").parent.parent / "_delta_log"
+    old, new = log / ".trickle-old.tmp", log / ".trickle-new.tmp"
+    for left in (old, new):
+        left.write_text("{")
+    os.utime(old, (0, 0))
+    sales.insert(("eve", 2))
+
+    assert trickle.refresh("totals").mode == "differential"
+
+    assert [path.name for path in log.glob(".trickle-*.tmp")] == [new.name]
 
 
 def test_a_stream_table_whose_own_log_is_garbled_is_still_one(sales):

@@ -55,6 +55,9 @@ class Table:
     def record(self, version: int) -> None:
         assert version >= 0
 
+    def digests(self, versions: range) -> tuple[str, ...]:
+        return tuple(map(self.digest, versions))
+
     def digest(self, version: int) -> str:
         return f"{self.name} {version}"
 

@@ -38,6 +38,9 @@ class Source:
     def record(self, version: int) -> None:
         assert version >= 0
 
+    def digests(self, versions: range) -> tuple[str, ...]:
+        return tuple(map(self.digest, versions))
+
     def digest(self, version: int) -> str:
         return f"d{version}"
 

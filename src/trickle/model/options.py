@@ -234,6 +234,11 @@ class Options:
         "Commits between two searches for unfinished files in a log: listing it takes longer than the rest of a commit.",
         least=1,
     )
+    commit_digests: int = _limit(
+        20,
+        "commits",
+        "A refresh remembers what so many of the commits that it read were like, to notice one that was there in part.",
+    )
     record_columns: int = _limit(
         64, "columns", "A commit names the columns that the query reads, if they are at most this many."
     )

@@ -115,6 +115,16 @@ def version_of(source: SourceTable, version: int) -> SourceVersion:
     return SourceVersion(version=version, identity=source.identity(version), digest=source.digest(version))
 
 
+def _read_before(version: int, old: SourceVersion | None, most: int) -> range:
+    """Return the versions before one that a refresh to it reads too, or that the refresh that stands on it has read."""
+    since = version - most
+    if old is not None and old.version < version:
+        since = max(since, old.version + 1)
+    elif old is not None and old.version == version:
+        since = version - len(old.before)
+    return range(max(since, 0), version)
+
+
 def why_restored(
     name: str, source: SourceTable, old: SourceVersion, new: SourceVersion, facts: StateTableFacts | None = None
 ) -> Reason | None:
@@ -126,12 +136,22 @@ def why_restored(
     else:
         now = new.digest if old.version == new.version else source.digest(old.version)
     if old.digest is None or now == old.digest:
-        return None
+        return None if facts is not None else _why_mended(name, source, old)
     if now is None:
         text = f"version {old.version} of source '{name}', which the last refresh used, is gone from its log"
         return Reason(codes.HISTORY_EXPIRED, text, f"Refresh more often, or {RESULT_FORMAT.keep_longer}.")
     text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
     return Reason(codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed")
+
+
+def _why_mended(name: str, source: SourceTable, old: SourceVersion) -> Reason | None:
+    """Say which of the commits that the last refresh read is another by now; None if none is."""
+    read = range(old.version - len(old.before), old.version)
+    for version, seen, now in zip(read, old.before, source.digests(read) if old.before else (), strict=False):
+        if seen and now and seen != now:
+            text = f"version {version} of source '{name}' is not the one that the last refresh saw"
+            return Reason(codes.SOURCE_RESTORED, f"{text}: it was there in part, or the log was changed")
+    return None
 
 
 def _state_tables(tables: RefreshTables) -> tuple[StateTableFacts, ...]:
@@ -167,9 +187,12 @@ def _choose_versions(
             text = f"source '{name}' has versions 0 to {head}, not {version}."
             raise SourceError("NO_SUCH_VERSION", text, hint="Use a version that exists.")
         if version is None and name in pinned:
-            goal[name] = _not_back(source, frontier.get(name), min(pinned[name], head))
+            chosen = _not_back(source, frontier.get(name), min(pinned[name], head))
         else:
-            goal[name] = version_of(source, head if version is None else version)
+            chosen = version_of(source, head if version is None else version)
+        seen = None if request.full else frontier.get(name)
+        before = source.digests(_read_before(chosen.version, seen, tables.options.commit_digests))
+        goal[name] = chosen.model_copy(update={"before": before})
     if asked:
         text = f"{', '.join(map(repr, asked))} is not a source of '{tables.target.name}'."
         raise SourceError("UNKNOWN_SOURCE", text, hint=f"Its sources are {', '.join(prepared.sources)}.")

@@ -103,6 +103,13 @@ class SourceTable(Protocol):
         """Return what distinguishes a version from another of the same table and number, None if it is no longer known."""
         ...
 
+    def digests(self, versions: range) -> tuple[str, ...]:
+        """Return the digests of versions, empty texts for those that are not known.
+
+        Nothing at all where a commit is there as a whole or not at all, so that nobody can have read a part of it.
+        """
+        ...
+
     def record(self, version: int) -> str | None:
         """Give what the refresh that made a version of a stream table says of itself; None for any other table."""
         ...

@@ -104,6 +104,10 @@ class MemorySource:
         """Return the id that this object alone has."""
         return self._id
 
+    def digests(self, versions: range) -> tuple[str, ...]:  # noqa: ARG002 - a version is never another
+        """Return nothing."""
+        return ()
+
     def digest(self, version: int) -> str | None:  # noqa: ARG002 - a version is never another
         """Return nothing: identity and version are enough."""
         return None

@@ -124,6 +124,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             log_commits_kept=1,
             upstream_kept=1,
             record_columns=0,
+            commit_digests=1,
             compared_columns=0,
             history_waiting_rows=1,
             log_steps_back=1,

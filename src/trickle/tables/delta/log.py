@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 UNREADABLE_LOG: Final = "UNREADABLE_LOG"
 UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
 _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
-
+_ANEW: Final = "A stream table can also be dropped and created again: its rows follow from its sources."
 
 LOG_FOLDER: Final = "_delta_log"
 
@@ -44,7 +44,7 @@ def unreadable(table: str, version: int, file: str, what: object) -> SourceError
     return SourceError(
         UNREADABLE_LOG,
         f"Version {version} of the Delta table {table} cannot be read from {file}: {what}.",
-        hint="If it is still being copied, wait; else restore the file from a backup. Nothing was written.",
+        hint=f"If it is still being copied, wait; else restore the file from a backup. {_ANEW} Nothing was written.",
     )
 
 
@@ -297,7 +297,7 @@ class DeltaLogFiles:
             raise SourceError(
                 UNREADABLE_LOG,
                 f"Delta cannot read the log of the table {self._called}: {said}",
-                hint="Restore what is missing in its folder _delta_log from a backup.",
+                hint=f"Restore what is missing in its folder _delta_log from a backup. {_ANEW}",
             ) from error
 
     def _unsupported(self, what: str) -> SourceError:

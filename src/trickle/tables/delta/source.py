@@ -85,6 +85,19 @@ class DeltaSource:
         """Return what distinguishes a version from another of the same number, as in a restored backup."""
         return self.log.digest(version)
 
+    def digests(self, versions: range) -> tuple[str, ...]:
+        """Return the digests of versions, if their files are on a file system: there they may be copied bit by bit."""
+        folder = self.log.folder
+        if folder is None or folder.storage.path(folder.address) is None:
+            return ()
+        return tuple(map(self._digest_if_readable, versions))
+
+    def _digest_if_readable(self, version: int) -> str:
+        try:
+            return self.log.digest(version) or ""
+        except SourceError:
+            return ""  # whoever needs it is told
+
     def record(self, version: int) -> str | None:
         """Give what the refresh that made a version says of itself: that of the newest commit of ours up to it."""
         metadata = self.log.metadata(version)
