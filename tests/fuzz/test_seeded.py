@@ -11,7 +11,13 @@ from trickle.testing.fuzz.report import script
 SEED = 2026
 
 
-@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.slow) for number in range(1, 8))])
+QUICK = (0, 7)
+"""Two cases of different regimes."""
+
+
+@pytest.mark.parametrize(
+    "number", [number if number in QUICK else pytest.param(number, marks=pytest.mark.slow) for number in range(8)]
+)
 def test_random_queries_stay_equal_to_plain_spark(bench, number):
     outcome = bench.run(choose(bench.plain, draw_case(SEED, number, views=6, rounds=4), 3))
 

@@ -62,7 +62,7 @@ class Bench:
             self.spark.sql("USE default")
             shutil.rmtree(database.folder, ignore_errors=True)
 
-    def run(self, case: Case, *, verify_every: int = 7) -> Outcome:
+    def run(self, case: Case, *, verify_every: int = 1) -> Outcome:
         """Run a case. Each view ends at its first failure."""
         outcome = Outcome()
         with self.database(case.tables) as database:
