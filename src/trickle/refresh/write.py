@@ -163,7 +163,8 @@ class Writer:
         if most is None:
             return Rows(frame)
         read = (self.tables.sources[name].rows(now.goal[name].version) for name in program.used)
-        if now.record is None and has_more_rows(self.jvm, evaluation, program.plan, most, read):
+        # One that was kept is filled again without a question.
+        if now.state.record is None and has_more_rows(self.jvm, evaluation, program.plan, most, read):
             raise TooManyRowsError
         # The estimate may be wrong, so no task writes more than shows that.
         return Rows(self.jvm.part_by_part(frame, most + 1))
