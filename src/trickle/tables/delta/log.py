@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 UNREADABLE_LOG: Final = "UNREADABLE_LOG"
 UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
 _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
-_ANEW: Final = "A stream table can also be dropped and created again: its rows follow from its sources."
+_ANEW: Final = (
+    "Of a stream table, drop it by DROP TABLE of Spark and create it again: its rows follow from its sources."
+)
 
 LOG_FOLDER: Final = "_delta_log"
 
