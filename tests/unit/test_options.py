@@ -62,7 +62,7 @@ FACTS = {
         cli/run.py: INTERRUPTED
         cli/spark.py: _PAIR
         model/names.py: _MAX_PARTS _NAME_BYTES
-        model/options.py: KIB MIB GIB _MOST ENOUGH_MEMORY
+        model/options.py: MIB GIB _MOST ENOUGH_MEMORY
         model/schedule.py: _CRON_FIELDS _YEAR_SECONDS _SHORTEST
         observe/places.py: _WITH_CATALOG
         sql/reader.py: _MAX_PARTS
@@ -83,12 +83,13 @@ FACTS = {
         observe/status.py: GRACE_SECONDS
         project/streams.py: _POLL_SECONDS
         schedule/idle.py: _STOP_SECONDS
+        schedule/loop.py: _FAILED_SECONDS
         schedule/memory.py: _WAIT_SECONDS _TRANSIENT_SECONDS
         tables/storage/credentials.py: _ASKED_FOR _METADATA_WAIT
         tables/storage/disk_cache.py: _TOUCHED_EVERY
         tables/storage/hadoop.py: _OLD_SECONDS
         tables/storage/local.py: _OLD_SECONDS
-        tables/storage/object_store.py: _JUST_NOW
+        tables/storage/small_files.py: _JUST_NOW
         warehouse.py: SETTLE_SECONDS LISTED_SECONDS
     """,
     "weights of estimates: what is chosen by them has the same rows": """
@@ -114,6 +115,8 @@ FACTS = {
     """,
     "of the process, which has many engines: tests give a storage its own": """
         engine/workspaces.py: _COPIES
+        layout.py: cache-of-tables-seen
+        warehouse.py: cache-of-tables-first-seen
         session.py: _HEAP_FROM _HEAP_TO
         tables/storage/disk_cache.py: BLOCK _CHARGED
         tables/storage/hadoop.py: _AT_ONCE COPIED COPIES _STEPS
@@ -133,7 +136,8 @@ def _numbers(path: Path) -> Iterator[str]:
             yield from map(ast.unparse, node.targets if isinstance(node, ast.Assign) else [node.target])
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).partition("[")[0] == "Cache":
-            yield from (f"a cache in line {node.lineno}" for argument in node.args if _is_number(argument))
+            name = ast.unparse(node.args[0]).strip("'").replace(" ", "-")
+            yield from (f"cache-of-{name}" for argument in node.args if _is_number(argument))
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as fn
-
 from trickle.algebra.expr import Output, new_column
 from trickle.algebra.plan import Aggregate, Plan, Project
 
@@ -33,5 +31,5 @@ def has_more_rows(jvm: Jvm, evaluation: Evaluation, plan: Plan, most: int, read:
         return False
     keys = tuple(Output(new_column(f"k{place}"), key) for place, key in enumerate(top.keys))
     frame = evaluation.frame(Project(keys, top.child)).toDF(*(f"k{place}" for place in range(len(keys))))
-    row = frame.agg(fn.approx_count_distinct(fn.xxhash64(*frame.columns))).first()
+    row = frame.selectExpr(f"approx_count_distinct(xxhash64({', '.join(frame.columns)}))").first()
     return row is not None and int(row[0]) > most
