@@ -122,7 +122,7 @@ def describe_table(trickle: Trickle, name: str, *, extended: bool) -> DataFrame:
 def _details(trickle: Trickle, table: StreamTable, *, extended: bool) -> Sequence[tuple[str, str]]:
     (status,) = trickle.status(table.name)
     last = "never" if status.last_refresh is None else f"{status.last_refresh:%Y-%m-%d %H:%M:%S} {status.last_mode}"
-    told = [
+    rows = [
         ("Name", table.name),
         ("Query", table.query or "(a DataFrame)"),
         ("Mode", table.mode),
@@ -134,9 +134,9 @@ def _details(trickle: Trickle, table: StreamTable, *, extended: bool) -> Sequenc
         ("Problem", status.problem or (status.suspended.message if status.suspended else "") or ""),
     ]
     if not extended:
-        return told
+        return rows
     definition = table.definition
     options = definition.options.model_dump(exclude_defaults=True)
-    told += [(f"Option {option}", str(value)) for option, value in options.items()]
-    told += [("Catalog", definition.catalog), ("Schema", definition.schema_name), ("Spark", definition.spark)]
-    return [*told, *((f"Setting {key}", value) for key, value in sorted(definition.settings.items()))]
+    rows += [(f"Option {option}", str(value)) for option, value in options.items()]
+    rows += [("Catalog", definition.catalog), ("Schema", definition.schema_name), ("Spark", definition.spark)]
+    return [*rows, *((f"Setting {key}", value) for key, value in sorted(definition.settings.items()))]

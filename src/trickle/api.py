@@ -92,7 +92,7 @@ class Trickle:
         """Bind to a session.
 
         Raises:
-            SessionError: What is given is no session, is a Connect one, is stopped, or has no Delta Lake.
+            SessionError: What is given is not a session, is a Connect one, is stopped, or has no Delta Lake.
             DefinitionError: ``UNKNOWN_OPTION`` or ``BAD_OPTION``.
         """
         check_session(spark)

@@ -124,8 +124,8 @@ def test_the_change_feed_tells_the_change(made: Any, spark: SparkSession) -> Non
 
     assert "driver" in applied.steps
     feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {start + 1}, {applied.version})")
-    told = Counter((row["k"], row["v"], row["_change_type"]) for row in feed.collect())
-    assert told == {(2, "b", "delete"): 1, (3, "c", "delete"): 1, (2, "B", "insert"): 1, (None, "n", "insert"): 1}
+    counted = Counter((row["k"], row["v"], row["_change_type"]) for row in feed.collect())
+    assert counted == {(2, "b", "delete"): 1, (3, "c", "delete"): 1, (2, "B", "insert"): 1, (None, "n", "insert"): 1}
     feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {appended.version})")
     assert Counter((row["k"], row["_change_type"]) for row in feed.collect()) == {
         (1, "insert"): 1,

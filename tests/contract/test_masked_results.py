@@ -103,8 +103,8 @@ def test_the_change_feed_tells_the_change(made: Any, spark: SparkSession) -> Non
     changed(spark, target, "k int, v string", (0, "a", -1), (None, "n", -1))
 
     feed = spark.sql(f"SELECT * FROM table_changes('{target.name}', {start + 1}, {applied.version})")
-    told = Counter((row["k"], row["v"], row["_change_type"]) for row in feed.collect())
-    assert told == {(2, "a", "delete"): 1, (3, "a", "delete"): 1, (2, "B", "insert"): 1, (None, "n", "insert"): 1}
+    counted = Counter((row["k"], row["v"], row["_change_type"]) for row in feed.collect())
+    assert counted == {(2, "a", "delete"): 1, (3, "a", "delete"): 1, (2, "B", "insert"): 1, (None, "n", "insert"): 1}
     source = DeltaSource(spark, "reader", target.path)
     versions = source.classify(start, source.head(), ["v", "k"])
     expected = {("a", 0): -1, ("a", 2): -1, ("a", 3): -1, ("B", 2): 1}

@@ -229,7 +229,7 @@ def key_lookup() -> tuple[Case, ...]:
         case("partners of an anti join", SemiJoin(change, table, keys, kind="anti")),
         case("no change: not a group's key", joined(change, totals(orders()), "customer", "total"), fires=False),
         case("no change: a full join keeps all rows", full, fires=False),
-        case("no change: nothing is at hand", joined(orders(), customers(), "customer"), fires=False),
+        case("no change: the driver holds nothing", joined(orders(), customers(), "customer"), fires=False),
     )
 
 

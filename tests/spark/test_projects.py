@@ -148,8 +148,8 @@ def test_validation_tells_of_each_table(trickle, tmp_path):
     }
     found = entered(trickle, make(tmp_path, files)).validate()
 
-    told = {name.removeprefix("projects."): getattr(one, "code", None) or bool(one) for name, one in found.items()}
-    assert told == {
+    answers = {name.removeprefix("projects."): getattr(one, "code", None) or bool(one) for name, one in found.items()}
+    assert answers == {
         "good": True,
         "over": True,
         "full": False,

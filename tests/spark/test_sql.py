@@ -149,9 +149,9 @@ def test_explain(t):
     assert t.tables() == []
 
     t.sql(f"CREATE STREAM TABLE daily AS {TOTALS}")
-    told = t.sql("EXPLAIN STREAM TABLE daily")
-    assert told.next_refresh.mode == "no_data"
-    (state, _) = told.parts
+    explained = t.sql("EXPLAIN STREAM TABLE daily")
+    assert explained.next_refresh.mode == "no_data"
+    (state, _) = explained.parts
     assert state.plan.law
     assert state.plan.cost
 

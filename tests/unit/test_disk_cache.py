@@ -263,10 +263,10 @@ def test_its_size_is_told(tmp_path: Path) -> None:
     kept_in.name = "files of a test"
     kept_in.keep("a", len(DATA), 0, DATA)
 
-    told = cache_sizes()["files of a test"]
+    sizes = cache_sizes()["files of a test"]
 
-    assert (told.entries, told.max_bytes) == (1, 100 * MIB)
-    assert told.bytes >= len(DATA)
+    assert (sizes.entries, sizes.max_bytes) == (1, 100 * MIB)
+    assert sizes.bytes >= len(DATA)
 
 
 def test_damage_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

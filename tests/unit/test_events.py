@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trickle.engine.events import Events, told
+from trickle.engine.events import Events, reported
 from trickle.errors import DefinitionError, SparkError
 from trickle.model.events import RefreshEnded, RefreshFailed, RefreshStarted, Resumed, Suspended
 from trickle.model.report import RefreshReport
@@ -19,7 +19,7 @@ def report(mode: str) -> RefreshReport:
 
 
 def refresh(events: Events, mode: str = "differential") -> None:
-    with told(events, "totals", "manual") as tell:
+    with reported(events, "totals", "manual") as tell:
         tell(report(mode))
 
 
@@ -39,7 +39,7 @@ def test_a_failure_is_told_and_still_raised():
     events, heard = Events(), []
     events.on_failure(heard.append)
 
-    with pytest.raises(ZeroDivisionError), told(events, "totals", "schedule"):
+    with pytest.raises(ZeroDivisionError), reported(events, "totals", "schedule"):
         raise ZeroDivisionError
 
     (event,) = heard

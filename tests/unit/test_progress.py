@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from trickle.engine.events import Events, told
+from trickle.engine.events import Events, reported
 from trickle.engine.progress import progress
 from trickle.errors import SparkError
 from trickle.model.events import ApplyPlanned, RunStarted
@@ -25,9 +25,9 @@ def run(events: Events) -> None:
     steps = (ApplyStep("shop.daily", "query", "its query is replaced, by one commit", 4.2),)
     events.emit(ApplyPlanned(ApplyPlan(steps)))
     events.emit(RunStarted(("shop.daily", "shop.best"), "manual"))
-    with told(events, "shop.daily", "manual") as tell:
+    with reported(events, "shop.daily", "manual") as tell:
         tell(RefreshReport("shop.daily", "no_data", None, 0, 0, {}, 1, 0.1))
-    with pytest.raises(SparkError), told(events, "shop.best", "manual"):
+    with pytest.raises(SparkError), reported(events, "shop.best", "manual"):
         raise SparkError("DIVIDE_BY_ZERO", "division by zero.")
 
 

@@ -46,19 +46,19 @@ def find_reuse(jvm: Jvm, frontend: Frontend, session: Any, old: Any, new: Any) -
     if max(len(stored), new.output().size()) > jvm.options.compared_columns:
         return None
 
-    def give(plan: Any, attributes: Sequence[Any]) -> Any:
+    def optimised(plan: Any, attributes: Sequence[Any]) -> Any:
         named = [jvm.alias(attribute, f"c{place}") for place, attribute in enumerate(attributes)]
         return frontend.optimise(session, jvm.project(named, plan))
 
-    singles = [give(old, [attribute]) for attribute in stored]
+    singles = [optimised(old, [attribute]) for attribute in stored]
     chain: list[Any] = []
     wanted, below = list(items(new.output())), new
     needed = {str(attribute.exprId()) for attribute in wanted}
     while True:
-        places = [_place(give(below, [attribute]), singles) for attribute in wanted]
+        places = [_place(optimised(below, [attribute]), singles) for attribute in wanted]
         known = [place for place in places if place is not None]
         if known and len(known) == len(wanted):
-            both = give(below, wanted), give(old, [stored[place] for place in known])
+            both = optimised(below, wanted), optimised(old, [stored[place] for place in known])
             if both[0].sameResult(both[1]):
                 return Reuse(tuple(chain), tuple(zip(wanted, known, strict=True)))
         if jvm.name(below) not in _CHAIN or (jvm.contains(below, "PLAN_EXPRESSION") and _has_subquery(jvm, below)):

@@ -99,6 +99,6 @@ def validate(settings: Settings) -> int:
 def _validated(name: str, found: Validation | TrickleError | None) -> Mapping[str, Any]:
     if isinstance(found, TrickleError):
         return {"table": name, "ok": False, "maintainable": None, "obstacles": [], "error": error_of(found)}
-    told = None if found is None else found.differentiable
+    maintainable = None if found is None else found.differentiable
     obstacles = () if found is None else found.obstacles
-    return {"table": name, "ok": True, "maintainable": told, "obstacles": obstacles, "error": None}
+    return {"table": name, "ok": True, "maintainable": maintainable, "obstacles": obstacles, "error": None}

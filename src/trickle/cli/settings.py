@@ -147,7 +147,7 @@ def _project(file: Path, environment: str | None) -> Project:
 
 
 def _check_warehouse(folder: Path) -> None:
-    """Refuse what is no folder of tables."""
+    """Refuse what is not a folder of tables."""
     what, hint = "", "Name the folder that the folders of the tables lie in."
     if folder.exists() and not folder.is_dir():
         what = "a file"
@@ -156,7 +156,7 @@ def _check_warehouse(folder: Path) -> None:
     elif folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
         what, hint = "a folder that you may not read", "Ask its owner for the right, or name another one."
     if what:
-        raise SessionError("NOT_A_WAREHOUSE", f"{folder} is no warehouse, but {what}.", hint=hint)
+        raise SessionError("NOT_A_WAREHOUSE", f"{folder} is not a warehouse, but {what}.", hint=hint)
 
 
 def read_pairs(pairs: Sequence[str], what: str) -> dict[str, str]:
@@ -185,12 +185,12 @@ def read_versions(pairs: Sequence[str]) -> dict[str, int] | None:
     {'orders': 43}
 
     Raises:
-        ValueError: A pair is none, or its version is no number.
+        ValueError: A pair is not one, or its version is not a number.
     """
     found = {}
     for table, text in read_pairs(pairs, "at").items():
         if not text.isdecimal():
-            message = f"--at takes TABLE=VERSION, and {text!r} is no version"
+            message = f"--at takes TABLE=VERSION, and {text!r} is not a version"
             raise ValueError(message)
         found[table] = int(text)
     return found or None

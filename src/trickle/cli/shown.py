@@ -81,8 +81,8 @@ def _lag(status: TableStatus) -> str:
     if not status.lag_seconds and status.health == "ok":
         return "none"
     commits = sum(lag.commits for lag in status.sources)
-    told = [f"{commits} commit{'' if commits == 1 else 's'}" if commits else "", duration(status.lag_seconds)]
-    return ", ".join(word for word in told if word)
+    words = [f"{commits} commit{'' if commits == 1 else 's'}" if commits else "", duration(status.lag_seconds)]
+    return ", ".join(word for word in words if word)
 
 
 def _due(time: datetime | None, now: datetime) -> str:

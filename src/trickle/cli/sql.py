@@ -51,11 +51,11 @@ def sql(
     with open_trickle(settings) as trickle:
         for part in parts:
             with waiting(" ".join(part.text.split())[:60]):
-                told = _carry_out(trickle, part, limit)
+                answer = _carry_out(trickle, part, limit)
             if settings.is_json:
-                answers.append({"statement": part.text, **told})
+                answers.append({"statement": part.text, **answer})
             else:
-                _show(told)
+                _show(answer)
     if settings.is_json:
         from trickle.cli.output import print_json
 
@@ -109,10 +109,10 @@ def _apart(columns: Sequence[str]) -> list[str]:
     ]
 
 
-def _show(told: dict[str, Any]) -> None:
-    if told.get("text") is not None:
-        sys.stdout.write(f"{told['text']}\n")
-    if not told.get("columns"):
+def _show(answer: dict[str, Any]) -> None:
+    if answer.get("text") is not None:
+        sys.stdout.write(f"{answer['text']}\n")
+    if not answer.get("columns"):
         return
     from rich.table import Table
     from rich.text import Text
@@ -120,10 +120,10 @@ def _show(told: dict[str, Any]) -> None:
     from trickle.cli.output import console, tell
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in told["columns"]:
+    for column in answer["columns"]:
         table.add_column(column, overflow="fold")
-    for row in told["rows"]:
-        table.add_row(*(Text("" if row[column] is None else str(row[column])) for column in told["columns"]))
+    for row in answer["rows"]:
+        table.add_row(*(Text("" if row[column] is None else str(row[column])) for column in answer["columns"]))
     console().print(table)
-    if told["more"]:
+    if answer["more"]:
         tell("There are more rows; --limit shows them.")

@@ -32,7 +32,7 @@ def check_differentiable(name: str, mode: Mode, obstacles: Sequence[Reason]) -> 
 
 
 def check_layout(options: TableOptions, columns: Sequence[str]) -> None:
-    """Refuse to partition or cluster by what is no column of the result."""
+    """Refuse to partition or cluster by what is not a column of the result."""
     known = {column.lower() for column in columns}
     for column in (*options.partition_by, *options.cluster_by):
         if column.lower() not in known:
@@ -66,7 +66,7 @@ def check_versions(at: object) -> None:
 
 
 def check_names(names: object) -> None:
-    """Refuse what is no list of names; one name alone would be taken for a list of letters."""
+    """Refuse what is not a list of names; one name alone would be taken for a list of letters."""
     is_list = isinstance(names, Collection) and not isinstance(names, str | bytes)
     if names is not None and not (is_list and all(isinstance(name, str) for name in names)):  # type: ignore[attr-defined]
         text = f"names is a list of stream tables, not {names!r}."
@@ -81,7 +81,7 @@ def check_workers(workers: object) -> None:
 
 
 def check_until(until: object) -> None:
-    """Refuse what is no moment: without a time zone nobody knows which it is."""
+    """Refuse what is not a moment: without a time zone nobody knows which it is."""
     if until is not None and (not isinstance(until, datetime) or until.utcoffset() is None):
         text = f"until is a moment with a time zone, not {until!r}."
         raise DefinitionError("BAD_OPTION", text, hint="For instance datetime.now(UTC) + timedelta(hours=8).")
@@ -95,7 +95,7 @@ def check_limit(limit: object) -> None:
 
 
 def check_text(name: str, text: object) -> None:
-    """Refuse what is no text."""
+    """Refuse what is not a text."""
     if text is not None and not isinstance(text, str):
         raise DefinitionError("BAD_OPTION", f"{name} is a text, not {text!r}.", hint="Give a text, or nothing.")
 

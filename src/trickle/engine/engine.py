@@ -12,7 +12,7 @@ from trickle.engine.arguments import check_differentiable, check_layout
 from trickle.engine.cancel import Cancellation
 from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
-from trickle.engine.events import Events, told
+from trickle.engine.events import Events, reported
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.history import History
 from trickle.engine.open_tables import FoundTable, OpenTable, OpenTables
@@ -154,12 +154,12 @@ class Engine:
             self.tables.find(full_name)
         except UnknownTableError as error:
             hint = "Choose another name, or drop what is there."
-            raise DefinitionError("NAME_TAKEN", f"'{full_name}' is no stream table.", hint=hint) from error
+            raise DefinitionError("NAME_TAKEN", f"'{full_name}' is not a stream table.", hint=hint) from error
         return True
 
     def _fill(self, name: str, made: TargetTable, analysed: Analysed, prepared: Prepared) -> None:
         table = self.tables.open(name, made, analysed, prepared)
-        with self.tables.lock(name), told(self.events, name, "creation") as tell:
+        with self.tables.lock(name), reported(self.events, name, "creation") as tell:
             report, filled = self.run(table, Request(trigger="creation"))
             self.tables.keep(filled)
             tell(report)
@@ -195,7 +195,7 @@ class Engine:
         """Bring an open stream table up to date, suspended or not; tell of it."""
         with (
             self.tables.lock(table.name),
-            told(self.events, table.name, request.trigger) as tell,
+            reported(self.events, table.name, request.trigger) as tell,
             self._in_time(table, request) as deadline,
         ):
             known, request = table, replace(request, deadline=deadline)

@@ -40,10 +40,10 @@ class Events:
         """Call a function with each event of a kind; return the function.
 
         Raises:
-            DefinitionError: ``BAD_OPTION``, this is no kind of event or no function.
+            DefinitionError: ``BAD_OPTION``, this is not a kind of event or not a function.
         """
         if kind not in get_args(Event) or not callable(listener):
-            text = f"{kind!r} and {listener!r} are no kind of event and a function."
+            text = f"{kind!r} and {listener!r} are not a kind of event and a function."
             hint = f"The kinds are {', '.join(k.__name__ for k in get_args(Event))}, in trickle.model.events."
             raise DefinitionError("BAD_OPTION", text, hint=hint)
         self._listeners = (*self._listeners, (kind, listener))
@@ -89,7 +89,7 @@ class Events:
 
 
 @contextmanager
-def told(events: Events, table: str, trigger: Trigger) -> Iterator[Callable[[RefreshReport], RefreshReport]]:
+def reported(events: Events, table: str, trigger: Trigger) -> Iterator[Callable[[RefreshReport], RefreshReport]]:
     """Tell that a refresh began, and what became of it; the report is given to what this gives."""
     started, began = utc_now(), time.perf_counter()
     events.emit(RefreshStarted(table, trigger, started))

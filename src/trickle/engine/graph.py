@@ -79,7 +79,7 @@ class Members:
             asked[node] = wanted
         if left:
             known = ", ".join(sorted(source.name for source in self.bases.values())) or "none"
-            text = f"{', '.join(map(repr, left))} is no base table of these stream tables."
+            text = f"{', '.join(map(repr, left))} is not a base table of these stream tables."
             raise SourceError("UNKNOWN_SOURCE", text, hint=f"Their base tables are {known}.")
         return asked
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from trickle.catalyst.jvm import analysed_plan
-from trickle.engine.events import told
+from trickle.engine.events import reported
 from trickle.engine.open_tables import OpenTable
 from trickle.errors import ConflictError, SourceError
 from trickle.model.definition import DEFINITION_PROPERTY, Took
@@ -47,7 +47,7 @@ def replace_query(
     if before.cluster_by != after.options.cluster_by:
         engine.catalog.cluster(table.name, after.options.cluster_by)
     engine.catalog.results.set_properties(table.name, comment_change(before, after.options))
-    with told(engine.events, table.name, "creation") as tell:
+    with reported(engine.events, table.name, "creation") as tell:
         report = None
         if reuse is not None and isinstance(table, OpenTable):
             report = _evolve(engine, table, analysed, prepared, reuse)

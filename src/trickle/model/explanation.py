@@ -60,7 +60,7 @@ class Explanation(str):
         table: The stream table, or what a query is called that is none yet.
         parts: What is stored, with the operators that compute it; the stream table itself is last.
         obstacles: Why it is refreshed in full; empty if it is not.
-        next_refresh: None for a query that is no stream table yet.
+        next_refresh: None for a query that is not a stream table yet.
     """
 
     __slots__ = ("next_refresh", "obstacles", "parts", "table")

@@ -13,7 +13,7 @@ class Graph:
     """Stream tables and what each reads.
 
     Attributes:
-        reads: By stream table the names of its sources; those that are no key are base tables.
+        reads: By stream table the names of its sources; those that are not keys are base tables.
     """
 
     reads: Mapping[str, tuple[str, ...]]

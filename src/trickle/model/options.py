@@ -39,7 +39,7 @@ OPTIMISATIONS: Final = frozenset(
 """What ``disable`` may name. Without them a refresh takes longer and computes the same rows."""
 
 
-_MOST: Final = 2**31 - 2
+_MAX: Final = 2**31 - 2
 """The highest value of a limit that is not of bytes: Spark counts rows of a limit in 31 bits."""
 
 ENOUGH_MEMORY: Final = 8 * GIB
@@ -314,7 +314,7 @@ class Options:
             raise DefinitionError("BAD_OPTION", f"stored_plans is {self.stored_plans!r}.", hint="Use True or False.")
         for limit in limits():
             value, least, unit = getattr(self, limit.name), limit.metadata["least"], limit.metadata["unit"]
-            most = 2**63 - 1 if unit == "bytes" else _MOST
+            most = 2**63 - 1 if unit == "bytes" else _MAX
             if value is None and limit.default is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -364,7 +364,7 @@ def with_disabled(options: Any, names: Collection[str]) -> Options:
     """Return options with more optimisations switched off.
 
     Raises:
-        DefinitionError: ``BAD_OPTION``, these are no options; ``UNKNOWN_OPTION``.
+        DefinitionError: ``BAD_OPTION``, these are not options; ``UNKNOWN_OPTION``.
     """
     if not isinstance(options, Options):
         raise DefinitionError("BAD_OPTION", f"options is {options!r}.", hint="Give trickle.Options(…).")

@@ -121,7 +121,7 @@ def read_duration(words: str, text: str | None = None) -> float:
     if not parts or _PART.sub("", words.lower()):
         if text is None:
             raise _bad_duration(words, "it has no numbers with units")
-        raise _bad(text, "it is no duration, cron, 'on commit' or 'downstream'")
+        raise _bad(text, "it is not a duration, a cron expression, 'on commit' or 'downstream'")
     seconds = float(sum(float(number) * _SECONDS[unit] for number, unit in parts))
     if not _SHORTEST <= seconds <= _YEAR_SECONDS:
         why = "a duration is at least 1ms and at most 366 days"
@@ -148,7 +148,7 @@ def _read_cron(words: str, text: str) -> Cron:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise _bad(text, f"{zone!r} is no time zone") from error
+        raise _bad(text, f"{zone!r} is not a time zone") from error
     try:
         next(CronSim(fields, datetime.now(UTC)))
     except CronSimError as error:
@@ -160,12 +160,12 @@ def _read_cron(words: str, text: str) -> Cron:
 
 def _bad(given: object, why: str) -> DefinitionError:
     hint = 'For instance "30s", "1h30m", "0 6 * * 1-5 Europe/Berlin", "on commit", "on commit at most every 10s", "downstream".'
-    return DefinitionError("BAD_SCHEDULE", f"{given!r} is no schedule: {why}.", hint=hint)
+    return DefinitionError("BAD_SCHEDULE", f"{given!r} is not a schedule: {why}.", hint=hint)
 
 
 def _bad_duration(words: str, why: str) -> DefinitionError:
     hint = 'For instance "30s", "5m", "1h30m", "2d".'
-    return DefinitionError("BAD_SCHEDULE", f"{words!r} is no duration: {why}.", hint=hint)
+    return DefinitionError("BAD_SCHEDULE", f"{words!r} is not a duration: {why}.", hint=hint)
 
 
 def next_due(schedule: Every | Cron, last: datetime | None, now: datetime) -> datetime:

@@ -40,7 +40,7 @@ def _duration(text: str) -> str:
     try:
         return write_duration(read_duration(text))
     except DefinitionError as error:
-        raise ValueError(f"{text!r} is no duration such as 30s or 1h30m") from error
+        raise ValueError(f"{text!r} is not a duration such as 30s or 1h30m") from error
 
 
 def _foreign(properties: dict[str, str]) -> dict[str, str]:

@@ -95,15 +95,15 @@ def read_waiting(properties: Mapping[str, str]) -> Waiting | None:
     if text is None:
         return None
     try:
-        told = json.loads(text)
-        told = told if isinstance(told, dict) else {}
+        stored = json.loads(text)
+        stored = stored if isinstance(stored, dict) else {}
     except ValueError:
-        told = {}
-    until = parse_moment(told.get("until"))
+        stored = {}
+    until = parse_moment(stored.get("until"))
     if until is not None and until <= datetime.now(UTC):
         return None  # it has ended by itself
     return Waiting(
-        parse_moment(told.get("since")), str(told.get("cause") or "user"), told.get("code"), told.get("message")
+        parse_moment(stored.get("since")), str(stored.get("cause") or "user"), stored.get("code"), stored.get("message")
     )
 
 

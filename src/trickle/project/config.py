@@ -37,7 +37,7 @@ def _text(value: Any) -> Any:
 
 def _schema(name: str | None) -> str | None:
     if name is not None and len(_split(name)) != 1:
-        raise ValueError(f"{name!r} is no name of a schema")
+        raise ValueError(f"{name!r} is not the name of a schema")
     return name
 
 
@@ -215,12 +215,12 @@ def read_text(file: Path, shown: str) -> str:
     """Read a file of a project.
 
     Raises:
-        DefinitionError: ``BAD_PROJECT``, it cannot be read, or is no text.
+        DefinitionError: ``BAD_PROJECT``, it cannot be read, or is not text.
     """
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise bad_project(Place(shown, line), "this is no UTF-8 text.", "Save the file as UTF-8.") from error
+        raise bad_project(Place(shown, line), "this is not UTF-8 text.", "Save the file as UTF-8.") from error
     except OSError as error:
         raise bad_project(shown, f"the file cannot be read: {error.strerror}.") from error

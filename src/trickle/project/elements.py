@@ -27,7 +27,7 @@ class Dataset:
 
     Attributes:
         name: As it was written.
-        kind: A view is no table: it becomes part of the queries that read it. A streaming table is filled by flows.
+        kind: A view is not a table: it becomes part of the queries that read it. A streaming table is filled by flows.
         query: None for a streaming table or a sink.
         words: What was said of it beside its query.
         conf: Settings of Spark that its query is analysed with.
@@ -99,8 +99,8 @@ class Elements:
             raise bad_project(dataset.place, text, "Give one of them another name.", code="DUPLICATE_NAME")
         self.datasets[key] = dataset
 
-    def give_query(self, name: str, query: Query, conf: Mapping[str, str]) -> None:
-        """Give a dataset that is there already its query."""
+    def set_query(self, name: str, query: Query, conf: Mapping[str, str]) -> None:
+        """Set the query of a dataset that is there already."""
         key = self.key(name)
         self.datasets[key] = replace(self.datasets[key], query=query, conf=dict(conf))
 
@@ -118,7 +118,9 @@ class Elements:
         for flow in self.flows:
             target = self.datasets.get(self.key(flow.target))
             if target is None or target.kind not in ("streaming table", "sink"):
-                text = f"the flow {flow.name!r} goes into {flow.target!r}, which is no streaming table of the project."
+                text = (
+                    f"the flow {flow.name!r} goes into {flow.target!r}, which is not a streaming table of the project."
+                )
                 raise bad_project(
                     flow.place, text, "Create the streaming table, or correct its name.", code="UNKNOWN_TARGET"
                 )

@@ -82,7 +82,7 @@ class Project:
                 if path.suffix in _SUFFIXES and path.is_file() and not _is_hidden(path.relative_to(self.root)):
                     yield path
         except (NotImplementedError, ValueError) as error:
-            text = f"{pattern!r} is no pattern of files: {error}."
+            text = f"{pattern!r} is not a pattern of files: {error}."
             raise bad_project(self.file.name, text, "Write it from the folder of the project: tables/**.") from error
 
     def load(self, spark: Any = None) -> Elements:

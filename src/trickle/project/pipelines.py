@@ -59,7 +59,7 @@ class _Registry(GraphElementRegistry):
         elements, place = self._elements, self._place(flow)
         target = elements.datasets.get(elements.key(flow.target))
         if target is not None and target.kind in ("stream table", "view") and target.place.file == self._file:
-            elements.give_query(flow.target, flow.func, flow.spark_conf)
+            elements.set_query(flow.target, flow.func, flow.spark_conf)
         else:
             elements.add_flow(Flow(flow.name, flow.target, flow.func, place, dict(flow.spark_conf)))
 

@@ -33,6 +33,6 @@ def placed(place: Place, error: TrickleError) -> TrickleError:
     if error.message.startswith(f"{place.file}:"):
         return error
     kind = DefinitionError if isinstance(error, SqlSyntaxError) else type(error)
-    told = kind(error.code, f"{place}: {error.message}", hint=error.hint)
-    told.__cause__ = error
-    return told
+    described = kind(error.code, f"{place}: {error.message}", hint=error.hint)
+    described.__cause__ = error
+    return described

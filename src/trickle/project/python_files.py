@@ -68,7 +68,7 @@ def run_file(file: Path, shown: str, spark: Any) -> None:
         raise
     except SyntaxError as error:
         raise bad_project(
-            Place(shown, error.lineno or 1), f"this is no Python: {error.msg}.", code=BAD_PYTHON
+            Place(shown, error.lineno or 1), f"this is not Python: {error.msg}.", code=BAD_PYTHON
         ) from error
     except (Exception, SystemExit) as error:
         raise python_failed(error, file, shown) from error

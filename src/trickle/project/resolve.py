@@ -373,7 +373,7 @@ def read_schema(dataset: Dataset) -> Any:
     try:
         return StructType.fromDDL(dataset.schema)
     except PySparkException as error:
-        text = f"{dataset.schema!r} is no schema: {' '.join(str(error).split())[:200]}"
+        text = f"{dataset.schema!r} is not a schema: {' '.join(str(error).split())[:200]}"
         raise bad_project(dataset.place, text, "Write it as id BIGINT, name STRING.", code="OTHER_COLUMNS") from error
 
 

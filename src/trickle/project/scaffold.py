@@ -14,7 +14,7 @@ from trickle.project.find import FILE
 _EXAMPLE: Final = Path(__file__).with_name("example")
 _NAME: Final = "NAME"
 _TEMPLATE: Final = ".txt"
-"""Ends the names of Python files that are no modules of this package."""
+"""Ends the names of Python files that are not modules of this package."""
 
 
 def make_project(folder: Path, *, with_example: bool = True, orders: int = 5000) -> list[str]:

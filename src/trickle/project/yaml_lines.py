@@ -49,7 +49,7 @@ def read_yaml(text: str, file: str, first_line: int = 1) -> Yaml:
     """Read a text of YAML.
 
     Raises:
-        DefinitionError: ``BAD_PROJECT``, it is no YAML, or has a key twice.
+        DefinitionError: ``BAD_PROJECT``, it is not YAML, or has a key twice.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -58,9 +58,9 @@ def read_yaml(text: str, file: str, first_line: int = 1) -> Yaml:
         mark = error.problem_mark or error.context_mark
         place = Place(file, first_line + (mark.line if mark else 0))
         hint = "Correct the YAML: a space after each colon, the same indentation for what belongs together."
-        raise bad_project(place, f"this is no YAML: {error.problem or error}.", hint) from error
+        raise bad_project(place, f"this is not YAML: {error.problem or error}.", hint) from error
     except (yaml.YAMLError, ValueError) as error:  # a character or a date that cannot be
-        raise bad_project(Place(file, first_line), f"this is no YAML: {' '.join(str(error).split())}.") from error
+        raise bad_project(Place(file, first_line), f"this is not YAML: {' '.join(str(error).split())}.") from error
     return Yaml(file, value, dict(_lines(node, (), file, first_line)))
 
 
@@ -106,7 +106,9 @@ def _fault(found: Yaml, model: type[BaseModel], error: ValidationError) -> Excep
     if not path and first["type"] == "value_error":
         return bad_project(place, f"{first['msg'].removeprefix('Value error, ')}.")
     if not path:
-        return bad_project(place, "this is no list of NAME: VALUE pairs.", f"There are {', '.join(_keys(model, ()))}.")
+        return bad_project(
+            place, "this is not a list of NAME: VALUE pairs.", f"There are {', '.join(_keys(model, ()))}."
+        )
     said = _MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
     given = "" if first["type"] == "missing" else f", not {first.get('input')!r}"
     said = f"{name} {said}{given}." if first["type"] in _MESSAGES else f"{name}: {said.rstrip('.')}."

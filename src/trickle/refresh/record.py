@@ -54,7 +54,7 @@ def find_base(
 ) -> dict[str, BaseVersion] | None:
     """Return the versions of base tables that sources at a frontier stand for.
 
-    Law    base(T) = union of base(S) over the sources S of T;  base(S) = {S} if S is no stream table
+    Law    base(T) = union of base(S) over the sources S of T;  base(S) = {S} if S is a base table
     None if two sources stand for different versions of one base table: their rows do not belong together.
     """
     found: dict[str, BaseVersion] = {}

@@ -48,8 +48,8 @@ class Rule:
     @property
     def cost(self) -> str:
         """What has to be read besides the change, as the module of the law says it."""
-        told = re.search(r"^Cost +(.+)$", sys.modules[self.change.__module__].__doc__ or "", re.MULTILINE)
-        return "" if told is None else told[1]
+        found = re.search(r"^Cost +(.+)$", sys.modules[self.change.__module__].__doc__ or "", re.MULTILINE)
+        return "" if found is None else found[1]
 
 
 def weighted(plan: Plan, weight: int) -> Project:

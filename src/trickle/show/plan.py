@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from trickle.model.explanation import Explanation, PlanNode
 
 
-def explanation(told: Explanation) -> Html:
+def explanation(explained: Explanation) -> Html:
     """Return the next refresh, what is stored with its operators, and the whole text folded away."""
     parts: list[object] = []
-    if (foreseen := told.next_refresh) is not None:
+    if (foreseen := explained.next_refresh) is not None:
         steps = tag("ol", *(tag("li", step) for step in foreseen.steps), style="margin: 2px 0 6px 0;")
         parts += ["Next refresh, as things are now: ", badge(foreseen.mode), steps]
-    if told.obstacles:
+    if explained.obstacles:
         parts += ["Refreshed in full, because"]
-        parts += [tag("div", tag("b", reason.code), f": {reason.text} {reason.hint}") for reason in told.obstacles]
-    for part in told.parts:
+        parts += [tag("div", tag("b", reason.code), f": {reason.text} {reason.hint}") for reason in explained.obstacles]
+    for part in explained.parts:
         rows = [
             (
                 tag("div", node.text, style=f"padding-left: {16 * depth}px; font-family: monospace;"),
@@ -31,8 +31,8 @@ def explanation(told: Explanation) -> Html:
         ]
         parts += [tag("div", part.title, style="font-weight: 600; margin-top: 6px;")]
         parts += [grid(("operator", "law", "cost besides the change"), rows)]
-    parts += [tag("details", tag("summary", "As text, with the change plans"), code(str(told)))]
-    return card(f"How {told.table} is maintained", join(parts))
+    parts += [tag("details", tag("summary", "As text, with the change plans"), code(str(explained)))]
+    return card(f"How {explained.table} is maintained", join(parts))
 
 
 def _walk(node: PlanNode, depth: int) -> Iterator[tuple[PlanNode, int]]:

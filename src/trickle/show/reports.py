@@ -53,7 +53,7 @@ def _versions(frontier: Mapping[str, int]) -> str:
 def refresh_report(report: RefreshReport) -> Html:
     """Return what a refresh did: mode and reason, rows, sources, and where the time went."""
     changed = ", ".join(f"{name}: {count(rows)}" for name, rows in report.changed.items())
-    told = facts(
+    measured = facts(
         [
             ("mode", badge(report.mode)),
             ("because", None if report.reason is None else _reason(report.reason)),
@@ -65,7 +65,7 @@ def refresh_report(report: RefreshReport) -> Html:
             *(("warning", _reason(warning)) for warning in report.warnings),
         ]
     )
-    return card(f"Refresh of {report.table}", told, time_bar(report.steps, report.seconds))
+    return card(f"Refresh of {report.table}", measured, time_bar(report.steps, report.seconds))
 
 
 def run_report(report: RunReport) -> Html:
@@ -96,7 +96,7 @@ def _notes(done: RefreshReport) -> str:
 def verify_report(report: VerifyReport) -> Html:
     """Return how a table compares with a recompute."""
     samples = [("missing", row) for row in report.missing_sample] + [("extra", row) for row in report.extra_sample]
-    told = facts(
+    measured = facts(
         [
             ("result", badge("equal" if report.ok else "different")),
             ("rows compared", count(report.rows) + (f", one in {report.part} keys" if report.part > 1 else "")),
@@ -106,7 +106,7 @@ def verify_report(report: VerifyReport) -> Html:
         ]
     )
     shown = grid(("", "row"), [(kind, code(repr(row))) for kind, row in samples]) if samples else None
-    return card(f"Verification of {report.table}", told, shown)
+    return card(f"Verification of {report.table}", measured, shown)
 
 
 def validation(found: Validation) -> Html:

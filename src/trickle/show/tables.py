@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def stream_table(table: StreamTable, status: TableStatus | None, why_not: str = "") -> Html:
     """Return a stream table: its query, how it is refreshed, and how it is; ``why_not`` says why that is not known."""
-    told = [("mode", table.mode), ("schedule", table.schedule or "by hand"), ("comment", table.options.comment)]
+    shown = [("mode", table.mode), ("schedule", table.schedule or "by hand"), ("comment", table.options.comment)]
     known = [("status", why_not)] if status is None else _how(status)
-    return card(f"Stream table {table.name}", facts([*known, *told]), code(table.query or "(a DataFrame)"))
+    return card(f"Stream table {table.name}", facts([*known, *shown]), code(table.query or "(a DataFrame)"))
 
 
 def _how(status: TableStatus) -> list[tuple[str, object]]:
@@ -38,8 +38,8 @@ def _last(status: TableStatus) -> str:
 
 def _lag(status: TableStatus) -> str:
     behind = [f"{lag.source} +{lag.commits}" for lag in status.sources if lag.commits]
-    told = [duration(status.lag_seconds) if status.lag_seconds else "", ", ".join(behind)]
-    return "; ".join(filter(None, told)) or ("none" if status.health == "ok" else "")
+    shown = [duration(status.lag_seconds) if status.lag_seconds else "", ", ".join(behind)]
+    return "; ".join(filter(None, shown)) or ("none" if status.health == "ok" else "")
 
 
 def _note(status: TableStatus) -> str:

@@ -30,7 +30,7 @@ def read_clauses(reader: Reader, names: tuple[str, ...], ends: tuple[str, ...]) 
     """Read clauses up to one of the words that end them, or the end of the text.
 
     Raises:
-        SqlSyntaxError: ``SQL_SYNTAX``: a clause is unknown, stands twice, or says what another one has said.
+        SqlSyntaxError: ``SQL_SYNTAX``: a clause is unknown, occurs twice, or says what another one has said.
     """
     found: dict[str, Any] = {}
     said: dict[str, str] = {}
@@ -44,7 +44,7 @@ def read_clauses(reader: Reader, names: tuple[str, ...], ends: tuple[str, ...]) 
             reader.fail(" or ".join(filter(None, ["a clause", *ends])), words=[w.split()[0] for w in words])
         clause = CLAUSES[name]
         if (earlier := said.get(clause.field)) is not None:
-            what = f"{name} stands twice." if earlier == name else f"{name} says again what {earlier} says."
+            what = f"{name} occurs twice." if earlier == name else f"{name} says again what {earlier} says."
             fail(reader.text, token, what, "Give one of them.")
         said[clause.field] = name
         reader.take(*name.split())
@@ -74,9 +74,14 @@ def _cron(reader: Reader, at: Token, fields: str, zone: str) -> Cron:
         fail(reader.text, at, error.message, error.hint)
     except ValueError as error:
         hint = "Give five fields: minute, hour, day of the month, month, day of the week; or Quartz's six."
-        fail(reader.text, at, f"{fields!r} is no cron: {error}.", hint)
+        fail(reader.text, at, f"{fields!r} is not a cron expression: {error}.", hint)
     if not isinstance(schedule, Cron):
-        fail(reader.text, at, f"{fields!r} is no cron.", "Give five fields: minute, hour, day, month, day of the week.")
+        fail(
+            reader.text,
+            at,
+            f"{fields!r} is not a cron expression.",
+            "Give five fields: minute, hour, day, month, day of the week.",
+        )
     return schedule
 
 
@@ -148,7 +153,7 @@ def _properties(reader: Reader) -> tuple[tuple[str, str], ...]:
     found = reader.listed(lambda: _property(reader))
     keys = [key for key, _ in found]
     if twice := [key for key in keys if keys.count(key) > 1]:
-        fail(reader.text, first, f"the property {twice[0]!r} stands twice.", "Give it once.")
+        fail(reader.text, first, f"the property {twice[0]!r} occurs twice.", "Give it once.")
     return found
 
 

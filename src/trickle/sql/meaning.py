@@ -141,7 +141,7 @@ def read_script(text: str) -> tuple[Spec, ...]:
 def _to_statement(name: str, definition: Definition) -> CreateStreamTable:
     """Return the statement that makes a stream table of this definition, in the schema that it was made in."""
     if definition.query is None:
-        text = f"stream table '{name}' is defined by a DataFrame, which is no SQL."
+        text = f"stream table '{name}' is defined by a DataFrame, which is not SQL."
         raise DefinitionError("BAD_OPTION", text, hint='Export it as JSON: format="json".')
     options = definition.options
     own = options.model_dump(include={*_TEXTS, *_NUMBERS}, exclude_defaults=True)

@@ -96,7 +96,7 @@ def _columns(reader: Reader) -> tuple[Column, ...]:
     columns = reader.listed(lambda: _column(reader))
     names = [column.name.lower() for column in columns]
     if twice := [column.name for column in columns if names.count(column.name.lower()) > 1]:
-        fail(reader.text, first, f"the column {twice[0]!r} stands twice.", "Give each column once.")
+        fail(reader.text, first, f"the column {twice[0]!r} occurs twice.", "Give each column once.")
     if len({column.type is None for column in columns}) > 1:
         fail(reader.text, first, "some columns have a type and others have none.", "Give all of them a type, or none.")
     return columns

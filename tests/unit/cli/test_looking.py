@@ -151,7 +151,7 @@ def test_an_empty_warehouse_has_no_stream_tables(tmp_path, command):
         (("status", "--format", "xml"), "'xml'"),
         (("status", "--conf", "spark.x"), "--conf takes NAME=VALUE, not 'spark.x'"),
         (("refresh", "--at", "orders"), "--at takes NAME=VALUE, not 'orders'"),
-        (("refresh", "--at", "orders=new"), "--at takes TABLE=VERSION, and 'new' is no version"),
+        (("refresh", "--at", "orders=new"), "--at takes TABLE=VERSION, and 'new' is not a version"),
         (("refresh", "--workers", "0"), "--workers"),
         (("run", "--for", "soon"), "[BAD_SCHEDULE]"),
         (("drop", "daily"), "drop asks first; in a script say --yes"),

@@ -156,9 +156,9 @@ def test_what_a_verification_found_is_told_until_a_full_refresh(shop):
     found = Verification(at=(NOON - timedelta(seconds=500)).isoformat(), ok=False, rows=10, missing=1, extra=2, part=5)
     shop.alter("totals", {VERIFIED_PROPERTY: found.model_dump_json()})
 
-    told = status(shop, "totals").problem
-    assert told is not None
-    assert "1 rows missing, 2 extra" in told
+    problem = status(shop, "totals").problem
+    assert problem is not None
+    assert "1 rows missing, 2 extra" in problem
     shop.refresh("totals", {"orders": 1}, ago=400, mode="full", reason="REQUESTED: …")
     assert status(shop, "totals").problem is None
 

@@ -60,10 +60,10 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
     ("text", "code", "message"),
     [
         ("", "BAD_PROJECT", "trickle.yml:1: the file is empty."),
-        ("- a", "BAD_PROJECT", "trickle.yml:1: this is no list of NAME: VALUE pairs."),
+        ("- a", "BAD_PROJECT", "trickle.yml:1: this is not a list of NAME: VALUE pairs."),
         ("warehouse: x", "BAD_PROJECT", "trickle.yml:1: name is missing."),
-        ("name: [1", "BAD_PROJECT", "trickle.yml:1: this is no YAML"),
-        ("name: a\n\tb: c", "BAD_PROJECT", "trickle.yml:2: this is no YAML"),
+        ("name: [1", "BAD_PROJECT", "trickle.yml:1: this is not YAML"),
+        ("name: a\n\tb: c", "BAD_PROJECT", "trickle.yml:2: this is not YAML"),
         ("name: a\nname: b", "BAD_PROJECT", "trickle.yml:2: 'name' is here twice."),
         ("name: a\n\nwarehose: b", "UNKNOWN_KEY", "trickle.yml:3: there is no key 'warehose' here."),
         (
@@ -74,13 +74,13 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
         (
             "name: a\ndefaults:\n  schedule: often",
             "BAD_PROJECT",
-            "trickle.yml:3: defaults.schedule: 'often' is no schedule",
+            "trickle.yml:3: defaults.schedule: 'often' is not a schedule",
         ),
         ("name: a\ndefaults:\n  mode: fast", "BAD_PROJECT", "trickle.yml:3: defaults.mode"),
         (
             "name: a\ndefaults:\n  schema: a.b",
             "BAD_PROJECT",
-            "trickle.yml:3: defaults.schema: 'a.b' is no name of a schema",
+            "trickle.yml:3: defaults.schema: 'a.b' is not the name of a schema",
         ),
         ("name: a\nwarehouse: [b]", "BAD_PROJECT", "trickle.yml:2: warehouse is a text, not ['b']."),
         ("name: a\nhistory: refreshes", "BAD_PROJECT", "trickle.yml:2: history: 'refreshes' has no schema"),
@@ -120,7 +120,7 @@ def test_an_unknown_environment_is_refused(tmp_path):
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     (tmp_path / "trickle.yml").write_bytes(b"name: a\nowner: \xff\n")
 
-    with pytest.raises(DefinitionError, match=r"trickle.yml:2: this is no UTF-8 text"):
+    with pytest.raises(DefinitionError, match=r"trickle.yml:2: this is not UTF-8 text"):
         read_config(tmp_path / "trickle.yml")
 
 
@@ -193,5 +193,5 @@ def test_files_are_found_by_patterns_and_hidden_ones_are_not(tmp_path):
 
     with pytest.raises(DefinitionError, match="NO_FILES"):
         open_project(write(tmp_path, "name: a\nfiles: [none/**]")).files()
-    with pytest.raises(DefinitionError, match="is no pattern of files"):
+    with pytest.raises(DefinitionError, match="is not a pattern of files"):
         open_project(write(tmp_path, "name: a\nfiles: [/etc/**]")).files()

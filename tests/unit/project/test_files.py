@@ -107,9 +107,9 @@ CREATE STREAM TABLE c (x COMMENT 'the x') REFRESH POLICY INCREMENTAL AS SELECT 3
         (
             "-- trickle: {schedule: often}\nSELECT 1",
             "BAD_PROJECT",
-            "tables/daily.sql:1: schedule: 'often' is no schedule",
+            "tables/daily.sql:1: schedule: 'often' is not a schedule",
         ),
-        ("-- trickle:\n--   a: [\nSELECT 1", "BAD_PROJECT", "this is no YAML"),
+        ("-- trickle:\n--   a: [\nSELECT 1", "BAD_PROJECT", "this is not YAML"),
         (
             "-- trickle: {mode: full}\nCREATE STREAM TABLE a AS SELECT 1",
             "BAD_PROJECT",
@@ -167,7 +167,7 @@ def test_outside_of_a_project_the_decorator_leaves_a_function_as_it_is():
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("def a(:", "BAD_PYTHON", "tables/a.py:1: this is no Python"),
+        ("def a(:", "BAD_PYTHON", "tables/a.py:1: this is not Python"),
         ("x = 1\ny = x / 0", "BAD_PYTHON", "tables/a.py:2: ZeroDivisionError"),
         ("import nothing_like_it", "BAD_PYTHON", "ModuleNotFoundError"),
         (

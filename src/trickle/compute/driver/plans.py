@@ -253,7 +253,7 @@ def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
-    """Return computed rows under the columns' names; a name that stands twice gets the id."""
+    """Return computed rows under the columns' names; a name that occurs twice gets the id."""
     names: list[str] = []
     for column in columns:
         names.append(f"{column.name}{column.id}" if column.name in names else column.name)

@@ -175,7 +175,7 @@ def checked_metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
         raise TypeError(message)
     partitions = body.get("partitionColumns") or []
     if not isinstance(partitions, list) or not all(isinstance(name, str) for name in partitions):
-        message = "its partition columns are no names"
+        message = "its partition columns are not names"
         raise TypeError(message)
     return {**body, "id": str(body["id"]), "configuration": dict(body.get("configuration") or {})}
 

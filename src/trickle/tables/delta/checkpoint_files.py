@@ -121,9 +121,9 @@ def _body(row: dict[str, Any]) -> dict[str, Any]:
     for name in ("configuration", "partitionValues", "tags"):
         if name in body:
             body[name] = dict(body[name])
-    told = _object(body.pop("stats_parsed", {}))
-    if told.get("numRecords") is not None:
-        body["stats"] = json.dumps({"numRecords": told["numRecords"]})
+    parsed = _object(body.pop("stats_parsed", {}))
+    if parsed.get("numRecords") is not None:
+        body["stats"] = json.dumps({"numRecords": parsed["numRecords"]})
     if "deletionVector" in body:
         body["deletionVector"] = {
             name: value for name, value in _object(body["deletionVector"]).items() if value is not None

@@ -153,7 +153,7 @@ def _columns(jvm: Jvm, like: DataFrame) -> Jvm:
     """Return the columns of rows without what their sources say of writers: a DEFAULT, the length of a text."""
     schema = json.loads(str(like._jdf.schema().asNullable().json()))
     for field in schema["fields"]:
-        field["metadata"] = {name: told for name, told in field["metadata"].items() if name in _KEPT}
+        field["metadata"] = {name: value for name, value in field["metadata"].items() if name in _KEPT}
     return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema))
 
 

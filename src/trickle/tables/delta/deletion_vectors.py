@@ -68,7 +68,7 @@ def decode(data: bytes) -> Places:
         ValueError: It is of a form that is not known here, or damaged.
     """
     if not data.startswith(_PORTABLE) or len(data) == len(_PORTABLE):
-        message = f"{len(data)} bytes that are no portable bitmap"
+        message = f"{len(data)} bytes that are not a portable bitmap"
         raise ValueError(message)
     rows = BitMap64.deserialize(data[len(_PORTABLE) :])
     return np.frombuffer(rows.to_array(), np.uint64).astype(np.int64)

@@ -43,7 +43,7 @@ class DeltaAppends:
         if not spark.catalog.tableExists(sql_name(name)):
             spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(name)} ({columns}) USING delta")
         if spark.table(sql_name(name)).columns != schema.names:
-            text = f"'{name}' is no history table: its columns are others than {', '.join(schema.names)}."
+            text = f"'{name}' is not a history table: its columns are not {', '.join(schema.names)}."
             raise DefinitionError("BAD_HISTORY", text, hint="Choose another name, or drop what is there.")
         self._place = location_of(spark, sql_name(name))
         folder = folder_at(self._place)

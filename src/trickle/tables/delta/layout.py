@@ -87,13 +87,13 @@ def layout_of(metadata: Mapping[str, Any]) -> Layout:
     mode = mapping_mode(metadata)
     fields, names, defaulted = {}, {}, set()
     for one in stored:
-        name, told = one["name"], one.get("metadata") or {}
+        name, described = one["name"], one.get("metadata") or {}
         field = arrow_field(one, _WRITERS_ONLY)
         if field is not None and mode == "id":
-            field = field.with_metadata({COLUMN_ID: str(told.get(FILE_ID)).encode()})
+            field = field.with_metadata({COLUMN_ID: str(described.get(FILE_ID)).encode()})
         fields[name] = field
-        names[name] = name if mode == "none" else told.get(FILE_NAME, name)
-        if told.get(_DEFAULT) is not None:
+        names[name] = name if mode == "none" else described.get(FILE_NAME, name)
+        if described.get(_DEFAULT) is not None:
             defaulted.add(name)
     partitions = frozenset(metadata.get("partitionColumns") or ())
     return Layout(str(metadata["id"]), fields, names, partitions, frozenset(defaulted))

@@ -132,12 +132,12 @@ class NoSpark:
         folder = folder_at(self.location)
         if folder is None:
             raise self._refused("its storage is not known here")
-        told = _from_checksum(folder, kind, version)
-        if told is None:
-            told = _from_log(folder, kind, version)
-        if told is None:
+        found = _from_checksum(folder, kind, version)
+        if found is None:
+            found = _from_log(folder, kind, version)
+        if found is None:
             raise self._refused(f"the log does not tell its {kind} at version {version}")
-        return told
+        return found
 
     def _refused(self, why: str) -> SourceError:
         hint = "Ask in a Spark session: Trickle(spark).status() and history() do."
@@ -157,9 +157,9 @@ def _from_log(folder: Folder, kind: Kind, version: int) -> Mapping[str, Any] | N
     """Read the commits back to the newest checkpoint up to a version, or to the first commit, then the checkpoint."""
     checkpoint = find_checkpoint(Folder(folder.storage, folder / LOG_FOLDER), version)
     for later in range(version, -1 if checkpoint is None else checkpoint.version, -1):
-        told = _from_commit(folder, kind, later, is_needed=checkpoint is not None)
-        if told is not None:
-            return told
+        found = _from_commit(folder, kind, later, is_needed=checkpoint is not None)
+        if found is not None:
+            return found
     if checkpoint is None:
         return None
     try:

@@ -79,7 +79,7 @@ class DeltaUpkeep:
 
 
 def read_interval(text: str) -> timedelta:
-    """Read an interval as Delta's properties have it; what cannot be read is no time at all.
+    """Read an interval as Delta's properties have it; what cannot be read is not a time at all.
 
     >>> read_interval("interval 1 week 2 days")
     datetime.timedelta(days=9)

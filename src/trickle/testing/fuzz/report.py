@@ -68,8 +68,8 @@ class Summary:
             f"not run by Spark itself: {_counts(self.unusable)}",
         ]
         slow = sorted(self.slow.items(), key=lambda item: -len(item[1]))[:12]
-        told = ", ".join(f"{name} {len(r)} (median {median(r):.0f} ×)" for name, r in slow)
-        lines.append(f"slower than {SLOW:.0f} × the query and {SLOW_SECONDS:.0f} s: {told or 'none'}")
+        listed = ", ".join(f"{name} {len(r)} (median {median(r):.0f} ×)" for name, r in slow)
+        lines.append(f"slower than {SLOW:.0f} × the query and {SLOW_SECONDS:.0f} s: {listed or 'none'}")
         if self.slowest[0]:
             lines.append(f"slowest: {self.slowest[0]:.0f} ×, {self.slowest[1]}")
         if self.known:

@@ -53,7 +53,7 @@ def _positive(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 < found < float("inf"):
-        message = f"{text!r} is no number above 0"
+        message = f"{text!r} is not a number above 0"
         raise argparse.ArgumentTypeError(message)
     return found
 

@@ -135,5 +135,5 @@ def _has_told(process: Process, kind: str) -> bool:
 
 
 def _leads(process: Process) -> bool:
-    told = [line["kind"] for line in process.lines() if line["kind"] in ("leads", "follows")]
-    return told[-1:] == ["leads"]
+    kinds = [line["kind"] for line in process.lines() if line["kind"] in ("leads", "follows")]
+    return kinds[-1:] == ["leads"]

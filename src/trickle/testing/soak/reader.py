@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from trickle.api import Trickle
 
-_MOST: Final = 10
-"""Failures that are told."""
+_MAX_SHOWN: Final = 10
+"""Failures that are shown."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Reader:
             self._fail(f"of one cut, items by product are {sold[0]}, by order {sold[1]}")
 
     def _fail(self, text: str) -> None:
-        if len(self.failures) < _MOST:
+        if len(self.failures) < _MAX_SHOWN:
             self.failures.append(f"at {time.strftime('%H:%M:%S')} a reader saw: {text}")
 
 

@@ -212,8 +212,8 @@ class Finder:
         self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
     ) -> AbstractContextManager[Scannable]:
         """Give some files to polars, which will read these columns."""
-        told = all(facts[number].chunks.keys() >= set(names) for number in numbers)
-        parts = [facts[number].parts(names) for number in numbers] if told else ()
+        are_known = all(facts[number].chunks.keys() >= set(names) for number in numbers)
+        parts = [facts[number].parts(names) for number in numbers] if are_known else ()
         return self._storage.scannable([files[number] for number in numbers], parts)
 
     def _room(

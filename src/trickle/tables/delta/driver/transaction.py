@@ -150,8 +150,8 @@ class Transaction:
         """Return the rows of a file, masked ones too."""
         rows = known.get(file.path)
         if rows is None or rows.schema != self.schema:
-            place, told = self.folder.storage.readable(self._address(file.path)), self.layout.constants(file)
-            rows = read_file(place, list(self.file_schema), partition=told, options=self.options)
+            place, constants = self.folder.storage.readable(self._address(file.path)), self.layout.constants(file)
+            rows = read_file(place, list(self.file_schema), partition=constants, options=self.options)
             rows = pa.Table.from_arrays(rows.columns, schema=self.schema)
         return rows
 
