@@ -124,7 +124,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ip: Any) -> None:
-    """Give a notebook ``%%stream_table`` and ``%%trickle``, for ``%load_ext trickle``."""
+    """Add ``%%stream_table`` and ``%%trickle`` to a notebook, for ``%load_ext trickle``."""
     from trickle.notebook import register
 
     register(ip)

@@ -228,7 +228,7 @@ class Trickle:
 
     @verb
     def rename(self, name: str, new_name: str) -> StreamTable:
-        """Give a stream table another name in its schema.
+        """Rename a stream table in its schema.
 
         Raises:
             DefinitionError: ``STILL_READ``, other stream tables read it; ``NAME_TAKEN``.
@@ -251,7 +251,7 @@ class Trickle:
 
     @verb
     def restore(self, name: str, version: int) -> int:
-        """Give a stream table the rows that it had at an earlier version of its own; return the new version.
+        """Put back the rows that a stream table had at an earlier version of its own; return the new version.
 
         The frontier goes with them: the next refresh computes the change since then.
 
@@ -394,7 +394,7 @@ class Trickle:
 
     @verb
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
-        """Give the rows of several stream tables at the newest cut that all of them have, in the order of the names.
+        """Return the rows of several stream tables at the newest cut that all of them have, in the order of the names.
 
         They stand for the same versions of the base tables, also while a run is going on.
 

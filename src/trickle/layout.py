@@ -31,7 +31,7 @@ _seen: Final[Cache[str, bool]] = Cache("tables seen", 100_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class WarehouseLayout:
     """What a warehouse holds: for each database the location of each table."""
 
     databases: dict[str, str]
@@ -57,7 +57,7 @@ def is_remote(location: str) -> bool:
     return bool(separator) and scheme != "file"
 
 
-def read_layout(warehouse: str) -> Layout:
+def read_layout(warehouse: str) -> WarehouseLayout:
     """List the databases and Delta tables of a warehouse."""
     folder = _remote_folder(warehouse) if is_remote(warehouse) else None
     databases: dict[str, str] = {DEFAULT: warehouse}
@@ -71,7 +71,7 @@ def read_layout(warehouse: str) -> Layout:
             # Spark writes names in lower case; a folder of another tool may not. Lower case comes last, so it wins.
             if _NAME.fullmatch(name) and _is_table(place, folder):
                 tables[database, name.lower()] = place
-    return Layout(databases, tables)
+    return WarehouseLayout(databases, tables)
 
 
 def _remote_folder(warehouse: str) -> Folder | None:

@@ -51,5 +51,5 @@ REFUSED: Final[tuple[Case, ...]] = tuple(case for case in ALL if case.refused is
 
 
 def every(nth: int, first: int = 0) -> tuple[Case, ...]:
-    """Give every nth case of each family: some of each, to be run in minutes."""
+    """Return every nth case of each family: some of each, to be run in minutes."""
     return tuple(case for cases in FAMILIES.values() for case in cases[first::nth] if case.refused is None)

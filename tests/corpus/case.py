@@ -65,7 +65,7 @@ class Case:
 
 
 def tables_in(*texts: str) -> tuple[str, ...]:
-    """Give the fixture tables that SQL texts name, in the order of their first mention."""
+    """Return the fixture tables that SQL texts name, in the order of their first mention."""
     words = re.findall(r"[a-z_]+", " ".join(texts).lower())
     return tuple(dict.fromkeys(word for word in words if word in TABLES))
 

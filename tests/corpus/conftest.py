@@ -41,6 +41,6 @@ def interpreted(spark: SparkSession) -> Iterator[None]:
 
 
 def to_run(cases: Iterable[Case], quick: Iterable[Case]) -> list[ParameterSet]:
-    """Give the cases by title; those not among the quick ones are left to `make test-all`."""
+    """Return the cases by title; those not among the quick ones are left to `make test-all`."""
     titles = {case.title for case in quick}
     return [pytest.param(case, id=case.title, marks=() if case.title in titles else pytest.mark.slow) for case in cases]

@@ -55,11 +55,11 @@ class Maintained(Protocol):
         ...
 
     def rows(self) -> list[Row]:
-        """Give the maintained rows."""
+        """Return the maintained rows."""
         ...
 
     def full_rows(self) -> list[Row]:
-        """Give what the engine computes anew from the sources of the last refresh."""
+        """Return what the engine computes anew from the sources of the last refresh."""
         ...
 
 
@@ -81,7 +81,7 @@ def maintain_on_delta(spark: SparkSession, case: Case, options: Options) -> Main
 
 
 def refusal(spark: SparkSession, case: Case) -> str | None:
-    """Give the code of the first reason why a case's query cannot be maintained; None if it can."""
+    """Return the code of the first reason why a case's query cannot be maintained; None if it can."""
     for table in case.tables:
         spark.catalog.dropTempView(table)
         spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
@@ -207,7 +207,7 @@ def _stored(statement: str) -> str:
 
 
 def frame_of(spark: SparkSession, table: str, rows: Sequence[Row]) -> DataFrame:
-    """Give rows of a fixture table as a DataFrame."""
+    """Return rows of a fixture table as a DataFrame."""
     return local_frame(spark, rows, StructType.fromDDL(TABLES[table].ddl))
 
 
@@ -330,7 +330,7 @@ def bag(rows: Iterable[Sequence[Any]], *, digits: int | None = None) -> Counter[
 def differences(
     found: Iterable[Sequence[Any]], expected: Iterable[Sequence[Any]], *, approximate: bool
 ) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]] | None:
-    """Give the rows that are too many and those that are missing, as bags; None if there are neither."""
+    """Return the rows that are too many and those that are missing, as bags; None if there are neither."""
     digits = 9 if approximate else None
     has, wants = bag(found, digits=digits), bag(expected, digits=digits)
     too_many, missing = has - wants, wants - has

@@ -61,7 +61,7 @@ def step(title: str, **changes: tuple[Iterable[Row], Iterable[Row]]) -> Round:
 
 
 def in_pairs(rounds: Iterable[Round]) -> Iterator[Round]:
-    """Give rounds two at a time, as several commits between refreshes; what must be seen alone stays alone."""
+    """Return rounds two at a time, as several commits between refreshes; what must be seen alone stays alone."""
     waiting: Round | None = None
     for one in rounds:
         is_plain = one.mode == "differential" and not one.statements and one.fails is None
@@ -87,12 +87,12 @@ def apply(state: dict[str, list[Row]], commit: Mapping[str, Change]) -> None:
 
 
 def initial_state(tables: Iterable[str]) -> dict[str, list[Row]]:
-    """Give the contents of tables at version 0."""
+    """Return the contents of tables at version 0."""
     return {name: list(TABLES[name].rows) for name in tables}
 
 
 def states(tables: Iterable[str], rounds: Iterable[Round]) -> Iterator[tuple[Round, dict[str, list[Row]]]]:
-    """Give each round with the contents of the tables after it."""
+    """Return each round with the contents of the tables after it."""
     state = initial_state(tables)
     for round_ in rounds:
         for commit in round_.commits:
@@ -102,7 +102,7 @@ def states(tables: Iterable[str], rounds: Iterable[Round]) -> Iterator[tuple[Rou
 
 @cache
 def generate(tables: tuple[str, ...]) -> tuple[Round, ...]:
-    """Give the rounds for these tables; equal names always get equal rounds."""
+    """Return the rounds for these tables; equal names always get equal rounds."""
     return _Writer(tables).write()
 
 
@@ -196,7 +196,7 @@ class _Writer:
         return row
 
     def update(self, table: Table, row: Row, columns: Iterable[str]) -> Row:
-        """Give the row with these columns changed; at least one really changes if the domain allows."""
+        """Return the row with these columns changed; at least one really changes if the domain allows."""
         for _ in range(10):
             drawn = dict(zip(table.columns, table.draw(self.rng, 0), strict=True))
             new = self.edit(table, row, {name: drawn[name] for name in columns})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _under_regimes() -> list[ParameterSet]:
-    """Give each case with each regime; those not drawn are left to `make test-all`."""
+    """Return each case with each regime; those not drawn are left to `make test-all`."""
     found = []
     for name in REGIMES:
         titles = [case.title for case in MAINTAINED if drawn(case.title) == name]

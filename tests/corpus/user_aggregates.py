@@ -52,7 +52,7 @@ public class SumOfSquares extends org.apache.spark.sql.expressions.Aggregator {
 
 @cache
 def _jvm_aggregator_jar() -> Path:
-    """Give a path for the compiled aggregator; Spark's own compiler makes its classes."""
+    """Return a path for the compiled aggregator; Spark's own compiler makes its classes."""
     return Path(tempfile.mkdtemp(prefix="trickle-corpus-")) / "aggregators.jar"
 
 

@@ -168,7 +168,7 @@ def loop_ref() -> tuple[Case, ...]:
 
 
 def state(child: Plan, *, with_least: bool = False) -> AggregateState:
-    """Give the state of amounts by customer: a count, a sum, and perhaps the least."""
+    """Return the state of amounts by customer: a count, a sum, and perhaps the least."""
     amount = col(child, "amount")
     terms = [Term(new_column("n", "bigint")), Term(new_column("s1", "bigint"), amount)]
     if with_least:

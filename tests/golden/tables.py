@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def table(name: str, *columns: str) -> Scan:
-    """Give a scan of a table of whole numbers."""
+    """Return a scan of a table of whole numbers."""
     return Scan(name, tuple(new_column(c, "bigint") for c in columns))
 
 
@@ -33,7 +33,7 @@ def cities() -> Scan:
 
 
 def col(plan: Plan, name: str) -> Col:
-    """Give a column of a plan by its name."""
+    """Return a column of a plan by its name."""
     return Col(next(c for c in plan.columns if c.name == name))
 
 
@@ -55,7 +55,7 @@ def joined(left: Plan, right: Plan, by: str, to: str = "id") -> InnerJoin:
 
 
 def rows_for(*plans: Plan) -> dict[tuple[str, str], Bag]:
-    """Give rows for every table that plans read, at the old and the new frontier, and the change between."""
+    """Return rows for every table that plans read, at the old and the new frontier, and the change between."""
     found: dict[tuple[str, str], Bag] = {}
     for scan in (node for plan in plans for node in walk(plan)):
         if isinstance(scan, Scan) and (scan.source, "new") not in found:
@@ -77,6 +77,6 @@ def _rows(random: Random, width: int) -> Bag:
 
 
 def at_old(plan: Plan) -> Plan:
-    """Give a plan over the old frontier."""
+    """Return a plan over the old frontier."""
     sources = frozenset(p.source for p in walk(plan) if isinstance(p, Scan))
     return Derive(sources, {}).old(plan)

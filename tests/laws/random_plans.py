@@ -52,7 +52,7 @@ LEAVES = (*(partial(scan, source) for source in SOURCES * 2), values)
 
 @st.composite
 def plans(draw: st.DrawFn, depth: int = 3) -> Plan:
-    """Give a plan with two columns, of any operators."""
+    """Return a plan with two columns, of any operators."""
     if depth == 0:
         return draw(st.sampled_from(LEAVES))()
     build = draw(st.sampled_from(tuple(BUILDERS.values())))
@@ -132,7 +132,7 @@ def _aggregate_or_distinct(draw, child):
 
 
 def state_form(keys, values, *, is_double=False):
-    """Give the form as a state; sums are kept as those of doubles are, if so wished."""
+    """Return the form as a state; sums are kept as those of doubles are, if so wished."""
     terms = [Term(new_column("n"))]
     results = []
     for output in values:
@@ -185,7 +185,7 @@ def _row_wise(draw, child):
 
 
 def _up_to(value):
-    """Give a row for each number up to a value, and one for none."""
+    """Return a row for each number up to a value, and one for none."""
     return [(None,)] if value is None else [(i,) for i in range(int(value))]
 
 
@@ -204,7 +204,7 @@ def _group_map(draw, child):
 
 
 def _ends(*groups):
-    """Give how many rows there are in each group, and a row for each that is there twice."""
+    """Return how many rows there are in each group, and a row for each that is there twice."""
     yield len(groups[0]), len(groups[-1]) if len(groups) > 1 else None
     yield from (row for row, count in Counter(groups[0]).items() if count > 1)
 
@@ -227,7 +227,7 @@ BUILDERS = {
 
 @st.composite
 def databases(draw: st.DrawFn) -> dict[tuple[str, str], Bag]:
-    """Give old and new bags of the sources, and the change between them; some sources stay as they are."""
+    """Return old and new bags of the sources, and the change between them; some sources stay as they are."""
     found = {}
     for source in SOURCES:
         old = draw(ROWS)
@@ -243,5 +243,5 @@ def change_between(old: Bag, new: Bag) -> Bag:
 
 
 def at_old(plan: Plan) -> Plan:
-    """Give the plan over the old frontier; without sources to change it is the same at both."""
+    """Return the plan over the old frontier; without sources to change it is the same at both."""
     return Derive(sources(plan), CHANGE_RULES).old(plan)

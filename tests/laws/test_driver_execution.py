@@ -36,7 +36,7 @@ IN_DRIVER = [node for node in BUILDERS if node in DriverExecution.OPERATORS and 
 
 
 def in_driver(plan: Plan, database) -> list[tuple[Plan, Bag]]:
-    """Give the parts of a plan that are computed in the driver, each with its rows."""
+    """Return the parts of a plan that are computed in the driver, each with its rows."""
     made = []
 
     class Leaves:

@@ -255,7 +255,7 @@ def test_an_input_that_would_be_passed_over_is_refused():
 
 
 def with_inputs(below: type[Plan]) -> dict[type[Plan], Plan]:
-    """Give a node of each kind that has inputs, all its inputs scans, or all empty."""
+    """Return a node of each kind that has inputs, all its inputs scans, or all empty."""
 
     def child() -> Plan:
         scan = table()

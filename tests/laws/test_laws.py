@@ -154,7 +154,7 @@ def test_a_merged_state_is_the_new_state(data, database):
 
 
 def greatest_of(child: Plan) -> Program:
-    """Give the state of the greatest second value of each first one."""
+    """Return the state of the greatest second value of each first one."""
     key, most = (
         Output(new_column("k"), Col(child.columns[0])),
         Output(new_column("v"), Call("max", (Col(child.columns[1]),))),

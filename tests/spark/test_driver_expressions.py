@@ -121,7 +121,7 @@ def rows(spark):
 
 
 def lifted(rows, text: str) -> tuple[Jvm, object]:
-    """Give an expression over the rows as the optimiser leaves it."""
+    """Return an expression over the rows as the optimiser leaves it."""
     spark = rows.sparkSession
     plan = rows.selectExpr(f"{text} AS result", "*")._jdf.queryExecution().optimizedPlan()
     (named,) = (e for e in items(plan.projectList()) if e.name() == "result")

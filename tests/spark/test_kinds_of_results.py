@@ -8,7 +8,7 @@ import pytest
 
 from trickle import Trickle
 from trickle.errors import TrickleError
-from trickle.tables.delta.driver.transaction import Transaction
+from trickle.tables.delta.driver.transaction import DriverTransaction
 from trickle.testing.regimes import REGIMES
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def test_the_driver_commits_to_every_kind_of_result(
         "sums", f"SELECT {key} AS p, number AS q, sum(n) AS s FROM facts GROUP BY ALL", mode="differential", **options
     )
     committed = []
-    commit = Transaction._commit
+    commit = DriverTransaction._commit
     monkeypatch.setattr(
-        Transaction, "_commit", lambda self, *given: (committed.append(self.target.name), commit(self, *given))[1]
+        DriverTransaction, "_commit", lambda self, *given: (committed.append(self.target.name), commit(self, *given))[1]
     )
 
     for change in CHANGES:

@@ -101,7 +101,7 @@ class Phase:
         return report
 
     def verify(self, query: str, when: str) -> str:
-        """Give the mismatch between stream table and recompute as text, empty if they agree."""
+        """Return the mismatch between stream table and recompute as text, empty if they agree."""
         found = self.stream_tables.verify(f"{self.schema}.{query}")
         return (
             ""
@@ -139,7 +139,7 @@ def mismatch(query, when, missing, missing_sample, extra, extra_sample) -> str:
 
 
 def difference(query: str, when: str, expected: Counter, found: Counter) -> str:
-    """Give the difference of two bags of rows as text, empty if they are equal."""
+    """Return the difference of two bags of rows as text, empty if they are equal."""
     missing, extra = expected - found, found - expected
     if not missing and not extra:
         return ""

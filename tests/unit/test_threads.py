@@ -18,7 +18,7 @@ from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.actions import FileAction
-from trickle.tables.delta.driver.transaction import StoredRows, Transaction
+from trickle.tables.delta.driver.transaction import DriverTransaction, StoredRows
 from trickle.tables.delta.files import FileList
 from trickle.tables.delta.layout import Layout
 from trickle.tables.delta.log import DeltaLogFiles
@@ -124,9 +124,9 @@ def test_stored_rows_are_those_of_the_files_asked_for(tmp_path):
         files.append(FileAction("add", {}, f"{number}.parquet", "", 1, 1))
     known = StoredRows()
 
-    def transaction() -> Transaction:
+    def transaction() -> DriverTransaction:
         # Its constructor looks at a table, which takes a JVM to make; reading stored rows takes the log's paths alone.
-        made: Any = Transaction.__new__(Transaction)
+        made: Any = DriverTransaction.__new__(DriverTransaction)
         made.target = SimpleNamespace(log=DeltaLogFiles(SimpleNamespace(location=str(tmp_path))))
         made.folder = made.target.log.folder
         made.known, made.schema, made.file_schema = known, schema, schema

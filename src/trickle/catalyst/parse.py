@@ -108,7 +108,7 @@ def names_read(jvm: Jvm, session: Any, text: str) -> frozenset[tuple[str, ...]]:
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
-    """Give every node, also in subqueries of expressions and in CTEs, which are inner children."""
+    """Yield every node, also in subqueries of expressions and in CTEs, which are inner children."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()

@@ -84,7 +84,7 @@ def doctor(settings: Settings, *, quick: bool) -> int:
 
 
 def _safely(check: Callable[[], Iterator[Finding]], name: str = "") -> Iterator[Finding]:
-    """Give what a check finds; what it raises is a finding too."""
+    """Return what a check finds; what it raises is a finding too."""
     try:
         yield from check()
     except Exception as error:

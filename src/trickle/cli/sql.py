@@ -99,7 +99,7 @@ def _tell(trickle: Trickle, answer: Any, limit: int) -> dict[str, Any]:
 
 
 def _apart(columns: Sequence[str]) -> list[str]:
-    """Give columns of one name different ones, so that no value is lost.
+    """Make the names of columns different, so that no value is lost.
 
     >>> _apart(["a", "b", "a"])
     ['a', 'b', 'a (2)']

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout
 from trickle.engine.open_tables import OpenTable
-from trickle.engine.replacement import column_comments, comment_change, find_reuse, property_changes, replace_query
+from trickle.engine.replacement import column_comments, comment_change, find_reusable, property_changes, replace_query
 from trickle.errors import DefinitionError, TrickleError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
@@ -121,7 +121,7 @@ class Alter:
         self._refuse_cycle(table, prepared)
         new = analysed.definition.model_copy(update={"generation": before.generation + 1})
         analysed = replace(analysed, definition=new)
-        reuse = find_reuse(table, analysed, prepared) if isinstance(table, OpenTable) else None
+        reuse = find_reusable(table, analysed, prepared) if isinstance(table, OpenTable) else None
         return Planned(table, new, (analysed, prepared), reuse)
 
     def _open(self, name: str, *, can_be_closed: bool) -> OpenTable | FoundTable:
@@ -185,7 +185,7 @@ class Alter:
     # -- names
 
     def rename(self, name: str, new_name: str) -> str:
-        """Give a stream table another name; return it in full."""
+        """Rename a stream table; return it in full."""
         old, new = self.engine.qualify(name), self.engine.qualify(new_name)
         if split_name(old)[:-1] != split_name(new)[:-1]:
             text = f"stream table '{old}' cannot be renamed to '{new}', in another schema."

@@ -33,7 +33,7 @@ class Cancellation:
 
     @contextmanager
     def guarded(self, table: str, seconds: float | None, *, stoppable: bool) -> Iterator[Deadline]:
-        """Give a refresh its time; past it, it ends with ``TIMED_OUT``, whatever it was doing.
+        """Limit the time of a refresh; past it, it ends with ``TIMED_OUT``, whatever it was doing.
 
         ``stoppable`` is False if nobody but the clock will end its Spark jobs.
         """

@@ -226,7 +226,7 @@ class Engine:
             raise SourceError(SOURCE_ALTERED, text, hint="refresh(full=True) gives it these columns.")
 
     def _in_time(self, table: OpenTable, request: Request) -> AbstractContextManager[Deadline]:
-        """Give a refresh the time that was asked for, else what its table has; the loop may end all of its own."""
+        """Limit a refresh to the time that was asked for, else to that of its table; the loop may end all of its own."""
         own = table.definition.options.timeout
         seconds = request.timeout if request.timeout is not None or own is None else read_duration(own)
         return self.cancellation.guarded(table.name, seconds, stoppable=request.trigger == "schedule")
@@ -329,7 +329,7 @@ class Engine:
         return found
 
     def read(self, names: Sequence[str]) -> tuple[DataFrame, ...]:
-        """Give the rows of stream tables at the newest cut that all have."""
+        """Return the rows of stream tables at the newest cut that all have."""
         members = self.members()
         asked = [self.known(members, name) for name in names]
         versions = Cuts(members, self.options.cut_versions).find(asked)
@@ -338,7 +338,7 @@ class Engine:
         return tuple(results.target(n, members.members[n].table.location).frame(versions[n]) for n in asked)
 
     def members(self) -> Members:
-        """Give all stream tables of the catalog, with who reads whom."""
+        """Return all stream tables of the catalog, with who reads whom."""
         opened: list[OpenTable] = []
         broken: dict[FoundTable, TrickleError] = {}
         for found, table in self.tables.get_all():

@@ -1,4 +1,4 @@
-"""Gives a stream table another query, or the columns that its query has come to return: rows and definition in one commit."""
+"""Replaces the query of a stream table, or the columns that its query has come to return: rows and definition in one commit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def replace_query(
         return tell(report)
 
 
-def find_reuse(table: OpenTable, analysed: Analysed, prepared: Prepared) -> Reuse | None:
+def find_reusable(table: OpenTable, analysed: Analysed, prepared: Prepared) -> Reuse | None:
     """Say how the rows of another query follow from the stored ones; None if they do not, or not surely."""
     both = (table.prepared, prepared)
     # Where Spark leaves the answer open, the one that Trickle takes depends on all columns.

@@ -56,7 +56,7 @@ def _where(name: str, of: object, args: tuple[object, ...], kwargs: dict[str, ob
 
 
 def translate(error: Exception, where: str) -> TrickleError | None:
-    """Give the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
+    """Return the error to raise in place of one; None if it is not known as Spark's, or as that of a reader of files."""
     import polars as pl
     import pyarrow as pa
     from py4j.protocol import Py4JError, Py4JJavaError

@@ -28,7 +28,7 @@ def snapshot(engine: Engine, name: str, seconds: float | None) -> int:
 
 
 def restore(engine: Engine, name: str, version: int) -> int:
-    """Give a stream table the rows of an earlier version, with the frontier that they stand for, by one commit."""
+    """Put back the rows of an earlier version of a stream table, with the frontier that they stand for, by one commit."""
     full_name = engine.qualify(name)
     with engine.tables.lock(full_name):
         table = engine.tables.get(full_name)

@@ -14,7 +14,7 @@ from trickle.model.names import is_state_table
 from trickle.model.observed import PastRefresh, TableStatus
 from trickle.observe.lag import measure_lags
 from trickle.observe.places import Places, find_source, place_of
-from trickle.observe.status import Situation, find_schedules
+from trickle.observe.status import ObservedTables, find_schedules
 from trickle.observe.stream_tables import Seen, parse_moment, parse_record, read_stream_table
 from trickle.tables.formats import open_log
 
@@ -92,7 +92,7 @@ class Observer:
             if seen.record is not None
         }
         graph = Graph({name: tuple(dict.fromkeys(self._reads(seen).values())) for name, seen in tables.items()})
-        situation = Situation(tables, lags, graph, find_schedules(tables, graph), self._clock())
+        situation = ObservedTables(tables, lags, graph, find_schedules(tables, graph), self._clock())
         return tuple(situation.status(table) for table in sorted(asked))
 
     def history(self, name: str, limit: int | None = 20) -> tuple[PastRefresh, ...]:

@@ -25,7 +25,7 @@ GRACE_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ObservedTables:
     """All stream tables at one moment.
 
     Attributes:

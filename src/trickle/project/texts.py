@@ -36,7 +36,7 @@ def replace_names(text: str, names: Mapping[tuple[str, ...], str]) -> str:
 
 
 def _chain(tokens: list[Token], position: int) -> Iterator[Token]:
-    """Give the names that are joined by dots from a position on."""
+    """Return the names that are joined by dots from a position on."""
     while position < len(tokens) and tokens[position].kind in ("word", "name"):
         yield tokens[position]
         if position + 2 >= len(tokens) or not tokens[position + 1].is_mark("."):

@@ -17,7 +17,7 @@ class Deadline:
     """
 
     def __init__(self, table: str, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        """Give a refresh of a table so many seconds from now; None for any time."""
+        """Start now; the refresh of a table has so many seconds, None for any time."""
         self.table = table
         self.seconds = seconds
         self._clock = clock

@@ -48,7 +48,7 @@ class Token:
 
 
 def read_tokens(text: str, at: int = 0) -> Iterator[Token]:
-    """Give the tokens of a text one by one, in the end one of kind ``end``; comments are none.
+    """Yield the tokens of a text one by one, in the end one of kind ``end``; comments are none.
 
     >>> [token.text for token in read_tokens("REFRESH /* all */ `my table` -- now")]
     ['REFRESH', 'my table', '']

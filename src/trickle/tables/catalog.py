@@ -131,7 +131,7 @@ class Catalog:
         self.spark.sql(f"DROP TABLE IF EXISTS {sql_name(name)}")
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a table another name in its schema."""
+        """Rename a table in its schema."""
         self.spark.sql(f"ALTER TABLE {sql_name(name)} RENAME TO {sql_name(new_name)}")
 
     def cluster(self, name: str, columns: Sequence[str]) -> None:

@@ -111,7 +111,7 @@ class SourceTable(Protocol):
         ...
 
     def record(self, version: int) -> str | None:
-        """Give what the refresh that made a version of a stream table says of itself; None for any other table."""
+        """Return what the refresh that made a version of a stream table says of itself; None for any other table."""
         ...
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
@@ -227,7 +227,7 @@ class TargetTable(Protocol):
         ...
 
     def records(self, most: int) -> Iterator[tuple[int, str]]:
-        """Give the version and the record of each of Trickle's commits, the newest first, among the last ``most`` versions."""
+        """Yield the version and the record of each of Trickle's commits, the newest first, among the last ``most`` versions."""
         ...
 
     def frame(self, version: int | None = None) -> DataFrame:
@@ -334,7 +334,7 @@ class StateStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedTable:
     """The table that a leaf of a plan reads.
 
     Attributes:
@@ -412,7 +412,7 @@ class Appends(Protocol):
 class TableFormat(Protocol):
     """A way of storing tables with versions: makes the sources, targets and state tables of one session."""
 
-    def locate_leaf(self, leaf: Any) -> Located | None:
+    def locate_leaf(self, leaf: Any) -> LocatedTable | None:
         """Return the place of the table that a leaf of an analysed plan reads, None if it is not of this format."""
         ...
 

@@ -113,7 +113,7 @@ class MemorySource:
         return None
 
     def record(self, version: int) -> str | None:  # noqa: ARG002 - of no version
-        """Give nothing: sources in memory are base tables."""
+        """Return nothing: sources in memory are base tables."""
         return None
 
     def columns(self, version: int) -> Mapping[str, ColumnFact]:
@@ -252,7 +252,7 @@ class MemoryTarget:
         return TargetState(self._version, self._record, self._record_version, self._external)
 
     def records(self, most: int) -> Iterator[tuple[int, str]]:
-        """Give the newest record: only that is kept."""
+        """Yield the newest record: only that is kept."""
         if self._record is not None and most > self._version - self._record_version:
             yield self._record_version, self._record
 

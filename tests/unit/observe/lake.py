@@ -61,7 +61,7 @@ class Lake:
         self.table(name, properties=own)
 
     def alter(self, name: str, properties: dict[str, str]) -> None:
-        """Give a table other properties."""
+        """Set other properties."""
         log = self._path(name) / f"{0:020d}.json"
         created = [json.loads(line) for line in log.read_text().splitlines()]
         known = next(action["metaData"]["configuration"] for action in created if "metaData" in action)

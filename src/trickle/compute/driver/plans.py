@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from trickle.algebra.expr import Expr, Opaque
 
 
-class Leaves(Protocol):
+class DriverLeaves(Protocol):
     """What driver-side execution asks of whoever knows the leaves of a plan."""
 
     def driver_rows(self, leaf: Plan) -> pa.Table | pl.DataFrame | None:
@@ -72,7 +72,7 @@ class Leaves(Protocol):
 class DriverExecution:
     """One walk over a plan."""
 
-    def __init__(self, leaves: Leaves, options: Options = DEFAULT) -> None:
+    def __init__(self, leaves: DriverLeaves, options: Options = DEFAULT) -> None:
         """Start; by one of the options some operators are left to Spark."""
         self._leaves = leaves
         self._expressions = Expressions(leaves.driver_form, options, leaves.evaluate)

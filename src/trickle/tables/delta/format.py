@@ -10,7 +10,7 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.suspension import SUSPENDED_PROPERTY
 from trickle.model.table_options import NO_OPTIONS
 from trickle.model.verification import VERIFIED_PROPERTY
-from trickle.tables.contract import Located, Marks
+from trickle.tables.contract import LocatedTable, Marks
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import admit_columns, make_target
 from trickle.tables.delta.history import DeltaAppends
@@ -47,7 +47,7 @@ class DeltaFormat:
         self._driver_io = options.has("driver_io")
         self._marked: dict[str, DeltaTable] = {}
 
-    def locate_leaf(self, leaf: Any) -> Located | None:
+    def locate_leaf(self, leaf: Any) -> LocatedTable | None:
         """Return the place of the table that a leaf of a plan reads, None if it is not a Delta table."""
         return locate_leaf(leaf)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException, ParseException
 
 from trickle.errors import DefinitionError
-from trickle.tables.contract import Located
+from trickle.tables.contract import LocatedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from trickle.tables.delta.jvm import Jvm
 
 
-def locate_leaf(leaf: Jvm) -> Located | None:
+def locate_leaf(leaf: Jvm) -> LocatedTable | None:
     """Return the place of a leaf's Delta table, None if the leaf is not one."""
     index = _file_index(leaf)
     if index is None:
         return None
     path = str(index.deltaLog().dataPath().toString())
-    return Located(path, f"delta.`{path.removeprefix('file:')}`", is_pinned=bool(index.isTimeTravelQuery()))
+    return LocatedTable(path, f"delta.`{path.removeprefix('file:')}`", is_pinned=bool(index.isTimeTravelQuery()))
 
 
 def location_of(spark: SparkSession, name: str) -> str:

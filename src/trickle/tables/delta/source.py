@@ -99,7 +99,7 @@ class DeltaSource:
             return ""  # whoever needs it is told
 
     def record(self, version: int) -> str | None:
-        """Give what the refresh that made a version says of itself: that of the newest commit of ours up to it."""
+        """Return what the refresh that made a version says of itself: that of the newest commit of ours up to it."""
         metadata = self.log.metadata(version)
         properties = metadata.get("configuration") or {}
         if DEFINITION_PROPERTY not in properties or properties.get(TABLE_PROPERTY) != metadata["id"]:

@@ -123,7 +123,7 @@ class DeltaTarget:
         return TargetState(version, state.record, state.record_version, external)
 
     def records(self, most: int) -> Iterator[tuple[int, str]]:
-        """Give version and record of our commits, the newest first; the log may end before ``most`` versions."""
+        """Yield version and record of our commits, the newest first; the log may end before ``most`` versions."""
         head = self.log.head()
         for version in range(head, max(head - most, -1), -1):
             commit = self.log.commit(version)

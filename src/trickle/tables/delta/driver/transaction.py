@@ -79,7 +79,7 @@ class StoredRows:
         return CacheSize(1, len(files) + len(masks), held, 0, self._options.commit_bytes)
 
 
-class Transaction:
+class DriverTransaction:
     """One write in progress on the newest version; ``close`` deletes what it wrote unless it was committed."""
 
     def __init__(self, target: DeltaTarget, known: StoredRows, record: Record, expected: TargetState) -> None:
@@ -242,7 +242,7 @@ class Transaction:
     def _mask(
         self, files: Sequence[FileAction], hit: Sequence[FileAction], masked: Mapping[Key, Places], inserts: pa.Table
     ) -> list[Action]:
-        """Give files their vectors; small files that nobody merged are written anew with the inserts."""
+        """Write the vectors of files; small files that nobody merged are written anew with the inserts."""
         folded = small_files(files, self.options)
         left = [_without(self._rows_of(file, {}), masked.get(file.key)) for file in folded]
         rows = pa.concat_tables([*left, inserts])

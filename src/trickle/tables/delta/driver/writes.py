@@ -16,7 +16,7 @@ from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edi
 from trickle.tables.contract import WEIGHT, check_count
 from trickle.tables.delta.driver.find import Finder
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.transaction import StoredRows, Transaction
+from trickle.tables.delta.driver.transaction import DriverTransaction, StoredRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ class DriverWrites:
     def rows(self, most: int) -> pa.Table | None:
         """Return all rows, if they are no more than some."""
         try:
-            transaction = Transaction(self.target, self._known, "", self.target.state())
+            transaction = DriverTransaction(self.target, self._known, "", self.target.state())
             files = transaction.files()
             if sum(file.records or 0 for file in files) > most:
                 return None
@@ -50,7 +50,7 @@ class DriverWrites:
     def overwrite(self, rows: Given, record: Record, expected: TargetState, most: int | None = None) -> Applied | None:
         """Replace all rows, if they are no more than some."""
 
-        def write(transaction: Transaction) -> Applied:
+        def write(transaction: DriverTransaction) -> Applied:
             new = transaction.given(rows)
             check_count(new.num_rows, most)
             return transaction.replace_all(new)
@@ -68,7 +68,7 @@ class DriverWrites:
     def apply_bag(self, change: Given, record: Record, expected: TargetState) -> Applied | None:
         """Delete -n copies of a row, add +n copies."""
 
-        def write(transaction: Transaction) -> Applied:
+        def write(transaction: DriverTransaction) -> Applied:
             rows = transaction.given(change, pa.schema([*transaction.schema, pa.field(WEIGHT, pa.int64())]))
             going = rows.column(rows.num_columns - 1).to_numpy() < 0
             if not going.any():
@@ -83,7 +83,7 @@ class DriverWrites:
     ) -> Applied | None:
         """Make ``rows`` the table's rows of the touched keys."""
 
-        def write(transaction: Transaction) -> Applied:
+        def write(transaction: DriverTransaction) -> Applied:
             new = transaction.given(rows)
             key_schema = pa.schema([transaction.schema.field(name) for name in keys])
             some = transaction.given(touched, key_schema) if keys else key_schema.empty_table()
@@ -98,16 +98,18 @@ class DriverWrites:
     ) -> Applied | None:
         """Add ``delta`` to the stored rows of its keys."""
 
-        def write(transaction: Transaction) -> Applied:
+        def write(transaction: DriverTransaction) -> Applied:
             rows = transaction.given(delta)
             return transaction.apply(lambda stored: edit_sum(stored, rows, keys, count), rows.select(list(keys)))
 
         return self._try(write, record, expected)
 
-    def _try(self, write: Callable[[Transaction], Applied], record: Record, expected: TargetState) -> Applied | None:
+    def _try(
+        self, write: Callable[[DriverTransaction], Applied], record: Record, expected: TargetState
+    ) -> Applied | None:
         transaction = None
         try:
-            transaction = Transaction(self.target, self._known, record, expected)
+            transaction = DriverTransaction(self.target, self._known, record, expected)
             return write(transaction)
         except NeedsSparkError:
             return None
