@@ -19,6 +19,7 @@ from trickle.engine.arguments import (
     check_until,
     check_versions,
     check_workers,
+    read_options,
     read_resumption,
     read_timeout,
 )
@@ -35,7 +36,6 @@ from trickle.model.listing import Listing
 from trickle.model.options import DEFAULT, Options, memory_bytes, with_disabled
 from trickle.model.schedule import read_duration, write_schedule
 from trickle.model.spec import read_specs, write_specs
-from trickle.model.table_options import read_table_options
 from trickle.notebook import watch
 from trickle.observe.observer import Observer
 from trickle.observe.places import CatalogPlaces
@@ -151,7 +151,7 @@ class Trickle:
                 wanted = Alteration(query, mode, when, options, keeps_options=False)
                 self._alter.make(self._alter.plan(self._engine.qualify(name), wanted))
             return self.table(name)
-        made = self._engine.create(name, query, mode, when, read_table_options(options))
+        made = self._engine.create(name, query, mode, when, read_options(options))
         return StreamTable(*made, self)
 
     @verb

@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
+from trickle.engine.arguments import read_options
+from trickle.errors import DefinitionError
 from trickle.tables.formats import FORMATS, RESULT_FORMAT
 
 ROOT = Path(__file__).parents[2]
@@ -17,3 +21,12 @@ def test_the_contract_tests_run_over_every_format() -> None:
     assert set(FORMATS) <= covered
     assert RESULT_FORMAT in FORMATS.values()
     assert [facts.name for facts in FORMATS.values()] == list(FORMATS)
+
+
+@pytest.mark.parametrize("name", [*RESULT_FORMAT.own_properties, "trickle.definition"])
+def test_properties_that_trickle_sets_cannot_be_set(name: str) -> None:
+    with pytest.raises(DefinitionError, match=name) as refused:
+        read_options({"properties": {"mine": "yes", name: "no"}})
+
+    assert refused.value.code == "BAD_OPTION"
+    assert read_options({"properties": {"mine": "yes"}}).properties == {"mine": "yes"}

@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from trickle.engine.arguments import check_differentiable, check_layout
+from trickle.engine.arguments import check_differentiable, check_layout, read_options
 from trickle.engine.open_tables import OpenTable
 from trickle.engine.replacement import column_comments, comment_change, find_reusable, property_changes, replace_query
 from trickle.errors import DefinitionError, TrickleError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY
 from trickle.model.graph import Graph
 from trickle.model.names import split_name
-from trickle.model.table_options import NO_OPTIONS, TableOptions, read_table_options
+from trickle.model.table_options import NO_OPTIONS, TableOptions
 from trickle.refresh.record import read_record
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Alteration:
 
     def options(self, before: TableOptions) -> TableOptions:
         """Return the options it is to have."""
-        return read_table_options(self.words or {}, before if self.keeps_options else NO_OPTIONS)
+        return read_options(self.words or {}, before if self.keeps_options else NO_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.catalyst.parse import names_read
 from trickle.engine.alter import Alteration
-from trickle.engine.arguments import check_mode
+from trickle.engine.arguments import check_mode, read_options
 from trickle.errors import DefinitionError, SparkError, TrickleError
 from trickle.model.definition import Definition
 from trickle.model.events import ApplyPlanned
@@ -16,7 +16,6 @@ from trickle.model.graph import Graph
 from trickle.model.names import split_name
 from trickle.model.schedule import write_schedule
 from trickle.model.spec import ApplyPlan, ApplyStep
-from trickle.model.table_options import read_table_options
 from trickle.refresh.record import known_costs
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Apply:
     def _step(self, name: str, spec: Spec, *, is_new_above: bool) -> ApplyStep:
         check_mode(spec.mode)
         if not self.alter.engine.is_stream_table(name):
-            options, schedule = read_table_options(spec.options), write_schedule(spec.schedule)
+            options, schedule = read_options(spec.options), write_schedule(spec.schedule)
             if not is_new_above:
                 self.alter.engine.define(name, _query(spec), spec.mode, schedule, options)
             return ApplyStep(name, "create", _WHY["create"])
@@ -112,7 +111,7 @@ class Apply:
     def _make(self, step: ApplyStep, spec: Spec) -> ApplyStep:
         engine = self.alter.engine
         if step.action == "create":
-            options = read_table_options(spec.options)
+            options = read_options(spec.options)
             engine.create(step.name, _query(spec), spec.mode, write_schedule(spec.schedule), options)
             return step
         if step.action == "nothing":

@@ -11,6 +11,8 @@ from trickle.engine.suspend import Resumption
 from trickle.errors import DefinitionError, NotDifferentiableError
 from trickle.model.definition import Mode
 from trickle.model.schedule import read_duration
+from trickle.model.table_options import NO_OPTIONS, read_table_options
+from trickle.tables.formats import RESULT_FORMAT
 
 if TYPE_CHECKING:
     from trickle.model.reason import Reason
@@ -29,6 +31,19 @@ def check_differentiable(name: str, mode: Mode, obstacles: Sequence[Reason]) -> 
         first, *others = obstacles
         more = "".join(f" Also {o.code}: {o.text}" for o in others)
         raise NotDifferentiableError(first.code, f"stream table '{name}': {first.text}{more}", hint=first.hint)
+
+
+def read_options(words: Mapping[str, object], before: TableOptions = NO_OPTIONS) -> TableOptions:
+    """Read the options that a verb was given, over those that a table has.
+
+    Raises:
+        DefinitionError: ``UNKNOWN_OPTION`` or ``BAD_OPTION``.
+    """
+    options = read_table_options(words, before)
+    if own := sorted(RESULT_FORMAT.own_properties & options.properties.keys()):
+        text = f"the option properties cannot have {own[0]!r}: Trickle sets it itself."
+        raise DefinitionError("BAD_OPTION", text, hint="Leave it out.")
+    return options
 
 
 def check_layout(options: TableOptions, columns: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from trickle.errors import DefinitionError
 from trickle.model.schedule import read_duration, write_duration
 from trickle.model.stored import Stored
 
-_OWN_PROPERTIES = ("trickle.", "delta.enableChangeDataFeed", "delta.isolationLevel", "delta.appendOnly")
+_OWN_PROPERTIES = "trickle."
 
 
 class TableOptionWords(TypedDict, total=False):

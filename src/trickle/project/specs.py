@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
 
-from trickle.engine.arguments import check_differentiable, check_layout, check_mode
+from trickle.engine.arguments import check_differentiable, check_layout, check_mode, read_options
 from trickle.errors import TrickleError
 from trickle.model.names import shown_part
 from trickle.model.spec import Spec
-from trickle.model.table_options import TableOptionWords, read_table_options
 from trickle.project.places import bad_project, placed
 from trickle.project.resolve import Resolver, bad_call, call, set_conf
 from trickle.project.texts import replace_names, with_views
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from trickle.model.report import Validation
+    from trickle.model.table_options import TableOptionWords
     from trickle.project.config import Defaults
     from trickle.project.elements import Dataset, Key, Query
     from trickle.project.resolve import Resolved
@@ -135,7 +135,7 @@ class Specs:
         place = found.dataset.place
         try:
             check_mode(spec.mode)
-            options = read_table_options(spec.options)
+            options = read_options(spec.options)
             if found.frame is None:
                 return None
             check_layout(options, found.frame.columns)

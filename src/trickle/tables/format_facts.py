@@ -27,6 +27,7 @@ class FormatFacts:
         open_log: Opens the log of the table at a location, without Spark; reads nothing yet.
         errors: Returns what the libraries raise that read and write it.
         reserved_columns: Names, in lower case, that a result's columns cannot have.
+        own_properties: Properties of results that users cannot set.
         keep_longer: What to do so that versions are kept longer.
     """
 
@@ -35,6 +36,7 @@ class FormatFacts:
     open_log: OpenLog
     errors: Callable[[], tuple[type[Exception], ...]]
     reserved_columns: frozenset[str] = frozenset()
+    own_properties: frozenset[str] = frozenset()
     keep_longer: str = ""
 
     def path_in(self, name: str) -> str | None:

@@ -42,6 +42,7 @@ DELTA: Final = FormatFacts(
     open_log=_open_log,
     errors=_errors,
     reserved_columns=FEED_COLUMNS | {"_metadata"},
+    own_properties=frozenset({"delta.enableChangeDataFeed", "delta.isolationLevel", "delta.appendOnly"}),
     keep_longer="raise delta.logRetentionDuration and delta.deletedFileRetentionDuration",
 )
 """The row of the registry."""
