@@ -76,17 +76,17 @@ def test_the_loop_in_a_pipe_tells_events_as_json_and_ends_on_sigterm(shop, spark
         started = json.loads(process.stdout.readline())
         spark.sql("INSERT INTO command.orders VALUES (2, 2)")
         events = [json.loads(process.stdout.readline())]
-        while events[-1].get("told", {}).get("table") != "command.best" and len(events) < 10:
+        while events[-1].get("details", {}).get("table") != "command.best" and len(events) < 10:
             events.append(json.loads(process.stdout.readline()))
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
 
     assert started["event"] == "started"
-    assert [(event["event"], event["told"]["table"]) for event in events][:2] == [
+    assert [(event["event"], event["details"]["table"]) for event in events][:2] == [
         ("refreshed", "command.daily"),
         ("refreshed", "command.best"),
     ]
-    assert events[0]["told"]["rows_inserted"] == 1
+    assert events[0]["details"]["rows_inserted"] == 1
     assert (process.returncode, err) == (0, "")
     assert all(json.loads(line)["schema"] == 1 for line in out.splitlines())
 

@@ -27,7 +27,7 @@ from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_aggregates import lift_aggregate
 from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
-from trickle.catalyst.lift_ranks import constants, lift_limit, lift_window
+from trickle.catalyst.lift_ranks import lift_limit, lift_window, literals_made
 from trickle.catalyst.lift_recursion import lift_loop, lift_loop_ref
 from trickle.catalyst.opaque import opaque
 from trickle.model.reason import Reason
@@ -185,10 +185,10 @@ class Lift:
         if self.jvm.name(node) != "GlobalLimit" or node.maxRows().isEmpty() or node.maxRows().get() != 1:
             return None
         below = node.child().child() if self.jvm.name(node.child()) == "LocalLimit" else node.child()
-        return below if constants(self, below) else None
+        return below if literals_made(self, below) else None
 
     def _exists(self, probed: Any, value: Column) -> Plan:
-        (literal, *_) = constants(self, probed)
+        (literal, *_) = literals_made(self, probed)
         plan = self.plan(probed.child())
         count = new_column("n", "bigint")
         counted = Aggregate((), (Output(count, Call("count", (Lit(1),))),), plan)

@@ -84,7 +84,7 @@ def lift_limit(lift: Lift, node: Any) -> Plan:
         projects.append(below)
         below = below.child()
     top = projects[0] if projects else below
-    if constants(lift, top):
+    if literals_made(lift, top):
         # Spark writes DISTINCT over constants as LIMIT 1: of equal rows it does not matter which.
         child = lift.plan(top)
         return TopK(tuple(Col(c) for c in child.columns), limit, offset, child)
@@ -99,7 +99,7 @@ def lift_limit(lift: Lift, node: Any) -> Plan:
     return plan
 
 
-def constants(lift: Lift, node: Any) -> list[Any]:
+def literals_made(lift: Lift, node: Any) -> list[Any]:
     """Return the literals that a node makes of each row or group below it; none if it gives anything else."""
     match lift.jvm.name(node):
         case "Project":

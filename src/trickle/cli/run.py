@@ -156,10 +156,10 @@ class EventLines(logging.Handler):
         """Tell something beside the events."""
         self.event(event, text, {"message": text})
 
-    def event(self, event: str, text: str, told: PastRefresh | Mapping[str, Any]) -> None:
+    def event(self, event: str, text: str, details: PastRefresh | Mapping[str, Any]) -> None:
         """Write a line."""
         if self._is_json:
-            print_json({"event": event, "time": datetime.now(UTC), "told": told})
+            print_json({"event": event, "time": datetime.now(UTC), "details": details})
         else:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
@@ -188,7 +188,7 @@ class LiveView(EventLines):
         if self._live is not None:
             self._live.update(status_table(observer.status(), datetime.now(UTC)), refresh=True)
 
-    def event(self, event: str, text: str, told: PastRefresh | Mapping[str, Any]) -> None:  # noqa: ARG002
+    def event(self, event: str, text: str, details: PastRefresh | Mapping[str, Any]) -> None:  # noqa: ARG002
         """Write a line above the table."""
         if self._live is None:
             tell(text)

@@ -146,13 +146,13 @@ def test_a_change_of_health_and_warnings_are_events(shop, capsys):
         lines.look(observer)
     logging.getLogger("trickle.other").debug("nor is this")
 
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(event["event"], event["told"].get("health")) for event in told] == [
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(event["event"], event["details"].get("health")) for event in lines] == [
         ("health", "suspended"),
         ("warning", None),
         ("health", "ok"),
     ]
-    assert told[1]["told"]["message"] == "stream table totals was not refreshed"
+    assert lines[1]["details"]["message"] == "stream table totals was not refreshed"
 
 
 def test_the_first_signal_ends_the_loop_and_the_second_at_once():
