@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.types import decimal_digits
-from trickle.model.types import DECIMAL, TYPES, UNKNOWN, facts_of
+from trickle.model.types import DECIMAL, TYPES, UNKNOWN, facts_of, is_stored, mentions_floating
 from trickle.tables.arrow.types import ARROW_TYPES, arrow_facts
 from trickle.tables.delta.driver.write import statistics
 
@@ -153,3 +153,16 @@ def test_what_is_left_to_spark_has_a_counterexample() -> None:
     assert not facts_of("double").is_grouped
     # JSON has no dates, decimals or texts of any length: a log's bounds of them are cut or rounded.
     assert not any(facts_of(name).is_bounded for name in ("string", "date", "double", *DECIMALS))
+
+
+@pytest.mark.parametrize("field", ["x", "a:b", "a<b", "a>b", "a,b", ":", "double", "time"])
+def test_no_part_of_a_type_hides_behind_the_name_of_a_field(field):
+    assert mentions_floating(f"struct<{field}:double>")
+    assert mentions_floating(f"array<struct<y:int,{field}:struct<z:float>>>")
+    assert not is_stored(f"struct<{field}:time(6),y:int>")
+    assert not is_stored(f"map<string,struct<{field}:int>>")
+
+
+def test_names_of_fields_are_not_types():
+    assert not mentions_floating("struct<double:bigint,float:string>")
+    assert is_stored("struct<time:timestamp,interval:date,map:decimal(10,2),void:array<string>>")

@@ -94,6 +94,9 @@ def _bare(kind: Any) -> Any:
     return bare
 
 
+_DOUBLE_DIGITS: Final = 15
+"""Whole numbers of so many digits are exact as doubles."""
+
 _DIGITS: Final = {facts.json: facts.digits for facts in WHOLE_NUMBERS}
 
 
@@ -159,7 +162,7 @@ def _is_wider(before: Any, after: Any) -> bool:
     if before in _DIGITS and after in _DIGITS:
         return _DIGITS[before] < _DIGITS[after]
     if after == "double":
-        return before in ("float", "byte", "short", "integer")
+        return before == "float" or (before in _DIGITS and _DIGITS[before] <= _DOUBLE_DIGITS)
     if (before, after) == ("date", "timestamp_ntz"):
         return True
     if (new := _decimal(after)) is None:
