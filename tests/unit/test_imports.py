@@ -67,7 +67,16 @@ def test_every_part_is_under_the_import_rules():
         "trickle.tables",
         "trickle.testing",
     }
-    assert parts - listed["Nothing above tables imports Delta Lake"] == {"trickle.tables", "trickle.testing"}
+    for rule in ("Nothing above tables imports Delta Lake", "Only their registry knows the storages"):
+        assert parts - listed[rule] == {"trickle.tables", "trickle.testing"}
+    inside = {
+        f"trickle.tables.{f.stem}" for f in (ROOT / "src/trickle/tables").iterdir() if not f.stem.startswith("__")
+    }
+    assert inside - listed["Only their registry knows the storages"] == {"trickle.tables.storage"}
+    assert inside - listed["Of tables only the registry knows a format"] == {
+        "trickle.tables.delta",
+        "trickle.tables.formats",
+    }
 
 
 def test_only_catalyst_looks_into_the_plans_of_spark():
