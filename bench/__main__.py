@@ -1,4 +1,4 @@
-"""The command line: ``python -m bench run | ablation | report``."""
+"""The command line: ``python -m bench run | ablation | compare | report``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from bench.ablation import run_ablation
 from bench.big_result import run_big_result
 from bench.cold import run_cold
+from bench.compare import run_compare
 from bench.cost import run_cost
 from bench.freshness import run_freshness
 from bench.graph import run_graph
@@ -130,6 +131,20 @@ def ablation(
     with session(warehouse, output / "benchmarks.json", memory=memory, resume=resume) as opened:
         run_ablation(opened, names, scale, rate, first, repeats)
     finish(opened, ["ablation"])
+
+
+@app.command()
+def compare(
+    other: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="A checkout of another revision.")],
+    scale: Scale = 1.0,
+    rate: Annotated[float, typer.Option(help="Share of rows changed per cycle.")] = 0.001,
+    pattern: Patterns = "random,recent",
+    repeats: Repeats = 5,
+    warehouse: Warehouse = Path("bench-data"),
+) -> None:
+    """Compare differential refreshes of TPC-H with those of another checkout, cycle by cycle in turn."""
+    for one in chosen_patterns(pattern):
+        run_compare(other, warehouse, scale, rate, one, repeats)
 
 
 @app.command()
