@@ -23,7 +23,7 @@ def test_the_contract_tests_run_over_every_format() -> None:
     assert [facts.name for facts in FORMATS.values()] == list(FORMATS)
 
 
-@pytest.mark.parametrize("name", [*RESULT_FORMAT.own_properties, "trickle.definition"])
+@pytest.mark.parametrize("name", [*sorted(RESULT_FORMAT.own_properties), "trickle.definition"])
 def test_properties_that_trickle_sets_cannot_be_set(name: str) -> None:
     with pytest.raises(DefinitionError, match=name) as refused:
         read_options({"properties": {"mine": "yes", name: "no"}})
