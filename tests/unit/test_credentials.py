@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
+from trickle.errors import StorageError
 from trickle.tables.storage import credentials, schemes
 from trickle.tables.storage import settings as settings_of
 from trickle.tables.storage.credentials import UnmappedError, azure_settings, gcs_settings, s3_settings
+from trickle.tables.storage.object_store import ObjectStorage
 from trickle.tables.storage.settings import GivenSettings, S3Credential
 
 KEYS = {"fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
@@ -130,10 +138,10 @@ def test_a_proxy_is_used():
 @pytest.mark.parametrize(
     ("settings", "config"),
     [
-        ({f"fs.azure.account.key.{HOST}": "k"}, {"account_key": "k"}),
+        ({f"fs.azure.account.key.{HOST}": "k"}, {}),
         (
             {"fs.azure.account.auth.type": "SAS", f"fs.azure.sas.fixed.token.{HOST}": "?sig=1"},
-            {"sas_key": "sig=1"},
+            {},
         ),
         (
             {
@@ -151,6 +159,67 @@ def test_settings_of_azure(settings, config):
     made = azure_settings(f"lake@{HOST}", GivenSettings(settings))
 
     assert made.config == {"account_name": "store", "container_name": "lake", **config}
+
+
+def test_keys_that_are_set_anew_are_used_from_the_next_time_on():
+    given = dict(KEYS)
+    made = s3_settings("shop", "s3a://shop", GivenSettings(given))
+    assert made.provider is not None
+    assert made.provider()["access_key_id"] == "a"
+
+    given["fs.s3a.access.key"] = "renewed"
+
+    assert made.provider()["access_key_id"] == "renewed"
+
+
+class Azure(BaseHTTPRequestHandler):
+    """Answers every request, and notes how it was signed."""
+
+    protocol_version = "HTTP/1.1"
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(parse_qs(urlsplit(self.path).query).get("sig", [self.headers.get("Authorization", "")])[0])
+        self.send_response(200)
+        for key, value in (("Content-Length", "1"), ("ETag", "x"), ("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")):
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(b"1")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "values", "shown"),
+    [
+        ({}, "fs.azure.account.key", ("a2V5", "b3RoZXI="), None),
+        ({"fs.azure.account.auth.type": "SAS"}, "fs.azure.sas.fixed.token", ("?sig=1", "sig=2"), ["1", "2"]),
+    ],
+)
+def test_tokens_and_keys_of_azure_that_are_set_anew_are_used(settings, key, values, shown, monkeypatch):
+    monkeypatch.setattr(credentials, "_RENEWED_EVERY", timedelta(0))
+    Azure.asked.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Azure)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    given = {f"{key}.{HOST}": values[0], **settings}
+    made = azure_settings(f"lake@{HOST}", GivenSettings(given))
+    made.config["endpoint"] = f"http://127.0.0.1:{server.server_address[1]}"
+    made.client["allow_http"] = True
+    storage = ObjectStorage("azure", f"abfss://lake@{HOST}", made)
+    try:
+        for value in values:
+            given[f"{key}.{HOST}"] = value
+            assert storage.get(f"abfss://lake@{HOST}/x") == b"1"
+            assert value.lstrip("?") in dict(storage._scanned_there([]).options)["storage_options"].values()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    assert len(set(Azure.asked)) == 2
+    assert shown in (None, Azure.asked)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +241,7 @@ def test_settings_of_google():
 
 def test_a_bucket_that_only_spark_can_reach_is_said_once(monkeypatch, caplog):
     monkeypatch.setattr(schemes, "_opened", {})
+    monkeypatch.setattr(schemes, "_said", set())
     monkeypatch.setattr(settings_of, "_given", {**KEYS, "fs.s3a.bucket.odd.custom.signers": "ours"})
 
     with caplog.at_level("WARNING", "trickle"):
@@ -184,3 +254,58 @@ def test_a_bucket_that_only_spark_can_reach_is_said_once(monkeypatch, caplog):
     assert schemes.folder_at("s3a://shop/a") is not None
     assert schemes.why_spark("s3a://shop/a") is None
     assert schemes.why_spark("/data/a") is None
+    assert schemes.why_spark("ofs://host/a") == "the storage ofs:"
+
+
+def test_what_only_spark_could_reach_is_tried_again_after_a_while(monkeypatch):
+    given = {**KEYS, "fs.s3a.bucket.odd.custom.signers": "ours"}
+    monkeypatch.setattr(schemes, "_opened", {})
+    monkeypatch.setattr(settings_of, "_given", given)
+    assert schemes.folder_at("s3a://odd/a") is None
+    del given["fs.s3a.bucket.odd.custom.signers"]
+    assert schemes.folder_at("s3a://odd/a") is None
+
+    monkeypatch.setattr(schemes, "_TRIED_EVERY", 0.0)
+
+    assert schemes.folder_at("s3a://odd/a") is not None
+
+
+def test_a_scheme_that_is_not_known_is_said_once(monkeypatch, caplog):
+    monkeypatch.setattr(schemes, "_said", set())
+
+    with caplog.at_level("WARNING", "trickle"):
+        assert [schemes.folder_at(f"ofs://host/{name}") for name in ("a", "b")] == [None, None]
+
+    assert [record.message for record in caplog.records] == [
+        "Spark does all reading and writing of tables in ofs://host: only it knows the storage ofs:."
+    ]
+
+
+def test_a_bucket_that_takes_long_to_open_keeps_no_other_waiting(monkeypatch):
+    begun, goes_on = Event(), Event()
+
+    def slow(bucket: str) -> str:
+        begun.set()
+        assert goes_on.wait(20)
+        return bucket
+
+    monkeypatch.setattr(schemes, "_opened", {})
+    monkeypatch.setattr(credentials, "_region_of", slow)
+    monkeypatch.setattr(settings_of, "_given", {**KEYS, "fs.s3a.bucket.quick.endpoint.region": "us-east-1"})
+    waiting = Thread(target=schemes.folder_at, args=("s3a://slow/a",))
+    waiting.start()
+    try:
+        assert begun.wait(20)
+        assert schemes.folder_at("s3a://quick/a") is not None
+    finally:
+        goes_on.set()
+        waiting.join()
+
+
+def test_settings_that_make_no_client_are_an_error_of_ours():
+    made = gcs_settings("shop", GivenSettings({"fs.gs.auth.service.account.json.keyfile": "/not/there.json"}))
+
+    with pytest.raises(StorageError, match=r"STORAGE_SETTINGS.*gs://shop") as refused:
+        ObjectStorage("gcs", "gs://shop", made)
+
+    assert "service_account" in refused.value.message

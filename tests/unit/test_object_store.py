@@ -135,6 +135,24 @@ def test_a_store_that_stays_away_is_one_clear_error(proxy: Proxy, folder: Folder
     assert "SlowDown" in failed.value.message
 
 
+def test_all_tries_together_have_an_end(proxy: Proxy, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "PATIENCE", 0.0)
+    proxy.fault = Times("GET", "cut body", -1)
+
+    with pytest.raises(StorageError, match="STORAGE_FAILED"):
+        folder.storage.get(folder / "first")
+
+    assert proxy.count()["GET"] == 3  # the client's own tries, once
+
+
+def test_a_commit_is_tried_again_while_nobody_has_one_there(proxy: Proxy, folder: Folder) -> None:
+    proxy.fault = Times("PUT", "unavailable", 4)  # more often than the client by itself tries
+
+    folder.storage.put_if_absent(folder / "x", b"ours")
+
+    assert folder.storage.get(folder / "x") == b"ours"
+
+
 def test_a_bucket_that_is_not_there_is_named(proxy: Proxy) -> None:
     folder = folder_of(proxy.endpoint, "nowhere")
     storage = folder.storage
@@ -154,7 +172,14 @@ def test_errors_and_texts_about_a_store_hold_no_secret(proxy: Proxy, folder: Fol
     with pytest.raises(StorageError) as refused:
         folder.storage.get(folder / "first")
 
+    given = {"fs.s3a.proxy.host": "p", "fs.s3a.proxy.username": "u", "fs.s3a.proxy.password": KEYS[1]}
+    given = {**given, "fs.s3a.access.key": KEYS[0], "fs.s3a.secret.key": KEYS[1]}
+    with folder.storage.scannable([folder / "first.parquet"]) as scannable:
+        assert KEYS[1] in str(scannable.options)
     shown = [
+        repr(scannable),
+        repr(GivenSettings(given)),
+        repr(s3_settings("storage", "s3a://storage", GivenSettings(given))),
         str(refused.value),
         repr(refused.value),
         repr(refused.value.__cause__),
@@ -190,7 +215,7 @@ def test_a_look_at_a_log_is_one_request(proxy: Proxy, folder: Folder) -> None:
         storage.put(folder / f"{version:020d}.json", b"{}")
     proxy.clear()
 
-    assert [*storage.versions(folder.address, 28)] == [28, 29]
+    assert [*storage.versions(folder.address, 28)] == list(range(20, 30))
     assert proxy.count() == {"GET": 1}
 
 

@@ -35,6 +35,18 @@ class S3Server:
         }
         return {f"spark.hadoop.fs.s3a.{key}": value for key, value in own.items()}
 
+    @property
+    def client_options(self) -> dict[str, str]:
+        """The options by which delta-rs finds it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": KEYS[0],
+            "AWS_SECRET_ACCESS_KEY": KEYS[1],
+            "AWS_REGION": "us-east-1",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_CONDITIONAL_PUT": "etag",
+        }
+
     def make_bucket(self, name: str) -> None:
         """Make a bucket that is not there yet."""
         self.put(name, b"")

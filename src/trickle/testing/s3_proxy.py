@@ -13,8 +13,9 @@ from threading import Lock, Thread
 from typing import Literal
 from urllib.parse import urlsplit
 
-Fault = Literal["unavailable", "cut body", "lost answer", "refused"]
-"""503 without doing it; half of the answer; a request that is carried out and not answered; 403 without doing it."""
+Fault = Literal["unavailable", "cut body", "lost answer", "refused", "skewed"]
+"""503 without doing it; half of the answer; a request that is carried out and not answered; 403 without doing it, also for
+the time of a clock that is wrong."""
 
 _TIMEOUT = 60
 
@@ -26,6 +27,8 @@ class Request:
     method: str
     path: str
     client: str
+    key: str = ""
+    """The access key that signed it."""
 
 
 @dataclass
@@ -110,13 +113,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         proxy, body = self.server.proxy, self._body()
-        asked = Request(self.command, self.path, self.headers.get("User-Agent", ""))
+        signed = self.headers.get("Authorization", "").partition("Credential=")[2].partition("/")[0]
+        asked = Request(self.command, self.path, self.headers.get("User-Agent", ""), signed)
         proxy.note(asked)
         if proxy.seconds:
             time.sleep(proxy.seconds)
         fault = proxy.fault(asked)
-        if fault in ("unavailable", "refused"):
-            self._answer(*((503, b"<Error><Code>SlowDown</Code></Error>") if fault == "unavailable" else _REFUSED))
+        if fault in _ANSWERS:
+            status, code = _ANSWERS[fault]
+            self._answer(status, b"<Error><Code>%s</Code></Error>" % code)
             return
         status, headers, data = self._asked_behind(body)
         if fault == "lost answer":
@@ -172,4 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - so the standard library calls them
 
 
-_REFUSED = (403, b"<Error><Code>AccessDenied</Code></Error>")
+_ANSWERS = {
+    "unavailable": (503, b"SlowDown"),
+    "refused": (403, b"AccessDenied"),
+    "skewed": (403, b"RequestTimeTooSkewed"),
+}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -133,7 +133,7 @@ def _s3_credentials(
         if provider in _ANONYMOUS:
             return {"skip_signature": True}, None
         if provider in _STATIC:
-            keys = _lasting_keys(get, is_temporary=provider.startswith("Temporary"))
+            keys = _lasting_keys(get, settings, is_temporary=provider.startswith("Temporary"))
             if keys() is not None:
                 return {}, keys
         elif provider == _OF_ENVIRONMENT:
@@ -160,10 +160,13 @@ def _is_on_cloud() -> bool:
     return True
 
 
-def _lasting_keys(get: Callable[[str], str | None], *, is_temporary: bool) -> Callable[[], S3Credential | None]:
+def _lasting_keys(
+    get: Callable[[str], str | None], settings: Settings, *, is_temporary: bool
+) -> Callable[[], S3Credential | None]:
     """Return what reads keys from the settings, now and again: who sets new ones sets them there."""
 
     def keys() -> S3Credential | None:
+        settings.read_again()
         access, secret = get("access.key"), get("secret.key")
         token = get("session.token") if is_temporary else None
         if not access or not secret or (is_temporary and not token):
@@ -229,20 +232,31 @@ def azure_settings(authority: str, settings: Settings) -> ClientSettings:
         made.is_custom = True
     kind = get("account.auth.type") or "SharedKey"
     if kind == "SharedKey":
-        key = get("account.key")
-        if key is None:
+        made.provider = _lasting_secret("access_key", "account.key", get, settings)
+        if made.provider() is None:
             raise UnmappedError("an account without fs.azure.account.key")
-        made.config["account_key"] = key
     elif kind == "SAS":
-        token = get("sas.fixed.token")
-        if token is None:
+        made.provider = _lasting_secret("sas_token", "sas.fixed.token", get, settings)
+        if made.provider() is None:
             raise UnmappedError("a provider of SAS tokens")
-        made.config["sas_key"] = token.lstrip("?")
     elif kind == "OAuth":
         made.config.update(_azure_oauth(get))
     else:
         raise UnmappedError(f"fs.azure.account.auth.type={kind}")
     return made
+
+
+def _lasting_secret(
+    name: str, key: str, get: Callable[[str], str | None], settings: Settings
+) -> Callable[[], Mapping[str, Any] | None]:
+    """Return what reads an account's key or token from the settings, now and again."""
+
+    def secret() -> Mapping[str, Any] | None:
+        settings.read_again()
+        found = get(key)
+        return None if found is None else {name: found.lstrip("?"), "expires_at": datetime.now(UTC) + _RENEWED_EVERY}
+
+    return secret
 
 
 def _azure_oauth(get: Callable[[str], str | None]) -> dict[str, Any]:

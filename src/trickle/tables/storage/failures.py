@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from obstore.exceptions import AlreadyExistsError, PermissionDeniedError, PreconditionError, UnauthenticatedError
@@ -25,6 +26,15 @@ def no_conditions(address: str) -> StorageError:
         "NO_CONDITIONAL_PUT",
         f"The server of {_bucket(address)} overwrites files that it is asked to write only if they are absent.",
         hint="Commits would be lost there. Use a newer version of it, or Trickle(spark, disable={'driver_io'}).",
+    )
+
+
+def unusable_settings(root: str, names: Iterable[str]) -> StorageError:
+    """Return the error of settings that no client can be made with: a file that is not there, an address that is none."""
+    return StorageError(
+        "STORAGE_SETTINGS",
+        f"No client of {root} can be made with its settings of {', '.join(sorted(names))}.",
+        hint="Check the endpoint, the proxy and the key file among Spark's Hadoop settings.",
     )
 
 

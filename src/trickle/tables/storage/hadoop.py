@@ -106,6 +106,8 @@ class HadoopStorage:
         copies: How many bytes of copies are kept.
     """
 
+    overwrites_late = False
+
     def __init__(
         self,
         context: Any,

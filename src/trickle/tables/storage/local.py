@@ -35,6 +35,8 @@ def _stat(address: str) -> os.stat_result | None:
 class LocalStorage:
     """A local file system; addresses are absolute paths."""
 
+    overwrites_late = False
+
     def versions(self, log: str, known: int) -> Mapping[int, Mark]:
         """Look for the known number and the next ones; list the folder if none is known, or one is missing."""
         found: dict[int, Mark] = {}

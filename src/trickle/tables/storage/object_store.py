@@ -27,9 +27,15 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from trickle.tables.storage.disk_cache import BLOCK as DISK_BLOCK
 from trickle.tables.storage.disk_cache import together
-from trickle.tables.storage.failures import is_refused_condition, is_uncertain, no_conditions, storage_error
+from trickle.tables.storage.failures import (
+    is_refused_condition,
+    is_uncertain,
+    no_conditions,
+    storage_error,
+    unusable_settings,
+)
 from trickle.tables.storage.locks import ThreadLocks
-from trickle.tables.storage.protocol import NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
+from trickle.tables.storage.protocol import LATE_COMMITS, NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
 from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
 from trickle.tables.storage.small_files import SmallFiles
 
@@ -48,7 +54,10 @@ _PARTS: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-parts")
 _TRIES: Final = 3
 """How often a read is tried whose body breaks off; refusals to answer are retried by the client."""
 
-RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=20)}
+PATIENCE: Final = 45.0
+"""Seconds after which nothing is tried again: with the client's own tries all end after about a minute."""
+
 CACHE_BYTES: Final = 64 * 1024 * 1024
 """Of small files, in memory."""
 
@@ -64,6 +73,15 @@ _BEFORE_HINT: Final = 200
 """Commits before the last checkpoint whose ETags one page of a list tells too."""
 
 _MARGIN: Final = timedelta(seconds=60)
+_OPTIONS: Final = {
+    "access_key_id": "access_key_id",
+    "secret_access_key": "secret_access_key",
+    "token": "session_token",
+    "access_key": "account_key",
+    "sas_token": "sas_token",
+}
+"""What polars calls the parts of credentials."""
+
 _KINDS: Final = {"s3": S3Store, "azure": AzureStore, "gcs": GCSStore}
 
 T = TypeVar("T")
@@ -101,10 +119,14 @@ class ObjectStorage:
         self._credential: _Credential | None = None
         config = {"bucket": root.partition("://")[2], **settings.config} if kind == "s3" else settings.config
         provider = {} if settings.provider is None else {"credential_provider": self._renewed}
-        self._store: Any = _KINDS[kind](
-            config=config, client_options=settings.client or None, retry_config=RETRY, **provider
-        )
+        try:
+            self._store: Any = _KINDS[kind](
+                config=config, client_options=settings.client or None, retry_config=RETRY, **provider
+            )
+        except (BaseError, ValueError):
+            raise unusable_settings(root, (*config, *settings.client)) from None
         self._has_suffixes = kind != "azure"
+        self.overwrites_late = kind == "s3"
         self._is_checked = not settings.is_custom
         self._small = SmallFiles(cache)
         self._locks = ThreadLocks()
@@ -163,10 +185,10 @@ class ObjectStorage:
     # -- logs
 
     def versions(self, log: str, known: int) -> Mapping[int, Mark]:
-        """List from the known commit on: one request tells that it is the same, and which came since."""
-        return self._listed(log, known if known >= 0 else max(self._hinted(log) - _BEFORE_HINT, -1)) or (
-            self._listed(log, -1) if known < 0 else {}
-        )
+        """List from some commits before the known one on: one request tells that they are the same, and which came since."""
+        if known >= 0:
+            return self._listed(log, max(known - LATE_COMMITS, 0))
+        return self._listed(log, max(self._hinted(log) - _BEFORE_HINT, -1)) or self._listed(log, -1)
 
     def _listed(self, log: str, since: int) -> dict[int, Mark]:
         offset = None if since < 0 else f"{self._path(log)}/{since:020d}"
@@ -224,12 +246,13 @@ class ObjectStorage:
 
     def _tried(self, address: str, read: Callable[[], R]) -> R:
         """Read again what broke off."""
+        until = monotonic() + PATIENCE
         with self._named(address):
             for _ in range(_TRIES - 1):
                 try:
                     return read()
                 except BaseError as error:
-                    if not is_uncertain(error):
+                    if not is_uncertain(error) or monotonic() > until:
                         raise
             return read()
 
@@ -349,6 +372,7 @@ class ObjectStorage:
         Whatever the answer, one that has these bytes is ours: an answer was lost, and the client tried again.
         """
         self._check_conditions(address)
+        until = monotonic() + PATIENCE
         for _ in range(_TRIES):
             try:
                 made = obstore.put(self._store, self._path(address), data, mode="create", use_multipart=False)
@@ -367,9 +391,11 @@ class ObjectStorage:
                 return None
             if there is not None:
                 raise FileExistsError(address) from refused
-            if is_lost:
-                raise UncertainPutError(str(refused)) from refused
-            # Somebody was writing it, and did not.
+            # It did not arrive yet, or somebody else was writing it, and did not.
+            if monotonic() > until:
+                break
+        if is_lost:
+            raise UncertainPutError(str(refused)) from refused
         raise refused
 
     def _there(self, address: str) -> bytes | None:
@@ -503,10 +529,8 @@ class ObjectStorage:
     def _scanned_there(self, addresses: Sequence[str]) -> Scannable:
         options = {**self._settings.config, **self._settings.client}
         if self._settings.provider is not None:
-            held_now = self._renewed()
-            options |= {key: held_now[key] for key in ("access_key_id", "secret_access_key")}
-            if held_now["token"]:
-                options["session_token"] = held_now["token"]
+            held = self._renewed()
+            options |= {option: held[name] for name, option in _OPTIONS.items() if held.get(name)}
         texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
         return Scannable(list(addresses), {"storage_options": texts})
 

@@ -49,7 +49,7 @@ class Scannable:
     """
 
     files: Any
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
 NOTHING_SEEN: Final[Mapping[str, Mark]] = MappingProxyType({})
@@ -63,14 +63,28 @@ class TooLargeError(OSError):
     """Files would have to be copied to be searched, and are too large: Spark searches them where they are."""
 
 
+LATE_COMMITS: Final = 8
+"""Commits before the newest that a late one may still overwrite: writers on S3 look whether a file is there, then write it."""
+
+
 class Storage(Protocol):
-    """Files by their addresses."""
+    """Files by their addresses.
+
+    Attributes:
+        overwrites_late: True if a writer of another kind may overwrite a commit that others have read and built on.
+    """
+
+    @property
+    def overwrites_late(self) -> bool:
+        """See above."""
+        ...
 
     def versions(self, log: str, known: int) -> Mapping[int, Mark]:
         """Return commits of a log (files ``%020d.json``) by their numbers, with their marks: the known one and the newest.
 
         ``known`` is -1 if none is. One that is no longer there is left out; those between the two may be left out too. Where
-        a number is missing, those beyond it still count.
+        a number is missing, those beyond it still count. Where commits may be overwritten late, ``LATE_COMMITS`` before the
+        known one are told too.
         """
         ...
 

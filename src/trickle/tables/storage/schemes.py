@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.model.options import DEFAULT
 from trickle.tables.storage.disk_cache import DiskCache
 from trickle.tables.storage.local import LocalStorage
+from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.settings import current_settings, running_spark
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 LOCAL: Final = LocalStorage()
 _DISK: Final = DiskCache(DEFAULT.disk_cache_bytes)
 _LOG: Final = logging.getLogger("trickle")
+_UNSAFE: Final = "whether commits are safe there"
+_TRIED_EVERY: Final = 60.0
+"""Seconds between two tries to open what only Spark could reach."""
 
 
 def _s3(root: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
@@ -75,10 +80,17 @@ class _Opened:
     context: object | None
     storage: Storage | None
     why: str = ""
+    since: float = field(default_factory=monotonic)
+
+    def serves(self, context: object | None) -> bool:
+        """Return whether it need not be opened again: what could not be opened is tried again, for that may pass."""
+        return self.context is context and (self.storage is not None or monotonic() - self.since < _TRIED_EVERY)
 
 
 _opened: Final[dict[str, _Opened]] = {}
-_lock: Final = Lock()
+_locks: Final = ThreadLocks()
+_said: Final[set[tuple[str, str]]] = set()
+_said_lock: Final = Lock()
 
 
 def folder_at(location: str) -> Folder | None:
@@ -100,6 +112,7 @@ def folder_at(location: str) -> Folder | None:
     if scheme in HADOOP:
         return _mounted(root, f"{root}/{path}".rstrip("/"))
     if scheme not in OBJECT_STORES:
+        _say(root, _unknown(scheme))
         return None
     storage = _bucket(scheme, authority, root).storage
     return None if storage is None else Folder(storage, f"{root}/{path}".rstrip("/"))
@@ -111,12 +124,23 @@ def limit_disk_cache(bytes_: int) -> None:
 
 
 def why_spark(location: str) -> str | None:
-    """Say why only Spark can reach an object store; None if that is not so."""
-    scheme, _, rest = location.partition("://")
-    authority = rest.partition("/")[0]
-    if scheme not in OBJECT_STORES or not authority:
+    """Say what of a location only Spark knows; None if the driver can reach it."""
+    if folder_at(location) is not None:
         return None
-    return _bucket(scheme, authority, f"{scheme}://{authority}").why or None
+    scheme, _, rest = location.partition("://")
+    if scheme in OBJECT_STORES and (authority := rest.partition("/")[0]):
+        return _bucket(scheme, authority, root_of(location)).why
+    return _UNSAFE if scheme in HADOOP else _unknown(scheme)
+
+
+def root_of(location: str) -> str:
+    """Return the part of a location that one storage serves.
+
+    >>> root_of("s3a://shop/orders")
+    's3a://shop'
+    """
+    scheme, _, rest = location.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
 
 
 def _mounted(root: str, address: str) -> Folder | None:
@@ -125,13 +149,15 @@ def _mounted(root: str, address: str) -> Folder | None:
     if context is None:
         return None
     known = _opened.get(root)
-    if known is None or known.context is not context:
+    if known is None or not known.serves(context):
         from trickle.tables.storage.hadoop import open_hadoop
 
-        with _lock:
+        with _locks.held(root):
             known = _opened.get(root)
-            if known is None or known.context is not context:
+            if known is None or not known.serves(context):
                 known = _opened[root] = _Opened(context, open_hadoop(context, root))
+        if known.storage is None:
+            _say(root, _UNSAFE)
     storage: Any = known.storage
     return Folder(storage, address) if storage is not None and storage.reaches(address) else None
 
@@ -140,19 +166,32 @@ def _bucket(scheme: str, authority: str, root: str) -> _Opened:
     """Open a bucket once for each Spark context: the next one may have other settings."""
     context = running_spark()
     known = _opened.get(root)
-    if known is not None and known.context is context:
+    if known is not None and known.serves(context):
         return known
     from trickle.tables.storage.credentials import UnmappedError
     from trickle.tables.storage.object_store import ObjectStorage
 
-    with _lock:
+    with _locks.held(root):  # others need not wait for what is asked of this bucket's server
         known = _opened.get(root)
-        if known is None or known.context is not context:
+        if known is None or not known.serves(context):
             try:
                 kind, settings = OBJECT_STORES[scheme](root, authority, current_settings())
                 known = _Opened(context, ObjectStorage(kind, root, settings, disk=_DISK))
             except UnmappedError as error:
                 known = _Opened(context, None, str(error))
-                _LOG.warning("Spark does all reading and writing of tables in %s: only it knows %s.", root, error)
+                _say(root, str(error))
             _opened[root] = known
     return known
+
+
+def _unknown(scheme: str) -> str:
+    return f"the storage {scheme}:"
+
+
+def _say(root: str, what: str) -> None:
+    """Log once in a process that only Spark can reach a storage."""
+    with _said_lock:
+        is_new = (root, what) not in _said
+        _said.add((root, what))
+    if is_new:
+        _LOG.warning("Spark does all reading and writing of tables in %s: only it knows %s.", root, what)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypedDict
+
+from trickle.errors import StorageError
 
 _PREFIX: Final = "spark.hadoop."
 _ASKED_EVERY: Final = timedelta(minutes=10)
@@ -32,6 +34,10 @@ class Settings(Protocol):
         """Return a setting, None if it is not set; secrets that lie in a credential store too."""
         ...
 
+    def read_again(self) -> None:
+        """Forget what was read, so that the next question is answered by the settings as they are then."""
+        ...
+
     def s3_credential(self, location: str) -> S3Credential | None:
         """Return the keys that Hadoop's own S3 client would use for a bucket now, None if there is none to ask."""
         ...
@@ -41,11 +47,14 @@ class Settings(Protocol):
 class GivenSettings:
     """Settings of a process without Spark."""
 
-    known: Mapping[str, str]
+    known: Mapping[str, str] = field(repr=False)
 
     def get(self, key: str) -> str | None:
         """Return a setting."""
         return self.known.get(key) or None
+
+    def read_again(self) -> None:
+        """Do nothing: nothing was copied."""
 
     def s3_credential(self, location: str) -> S3Credential | None:  # noqa: ARG002 - there is no client of Hadoop's
         """Return none."""
@@ -62,11 +71,20 @@ class SparkSettings:
 
     def get(self, key: str) -> str | None:
         """Return a setting; ``getPassword`` opens the stores of secrets too, and is how Hadoop's own clients read them."""
+        from py4j.protocol import Py4JJavaError
+
         if self._conf is None:
             self._conf = hadoop_conf(self.context)
-        found = self._conf.getPassword(key)
+        try:
+            found = self._conf.getPassword(key)
+        except Py4JJavaError as error:
+            raise unreadable_setting(key, str(error.java_exception.getClass().getSimpleName())) from error
         text = self._conf.get(key) if found is None else "".join(found)
         return str(text).strip() or None if text is not None else None
+
+    def read_again(self) -> None:
+        """Let go of the copy of the settings that Spark made."""
+        self._conf = None
 
     def s3_credential(self, location: str) -> S3Credential | None:
         """Ask Hadoop's client: it knows roles, profiles, and providers of one's own.
@@ -85,6 +103,15 @@ class SparkSettings:
         finally:
             if providers is not None:
                 providers.close()
+
+
+def unreadable_setting(key: str, why: str) -> StorageError:
+    """Return the error of a setting whose value lies in a store of secrets that cannot be read."""
+    return StorageError(
+        "STORAGE_SETTINGS",
+        f"Hadoop cannot read the setting {key} ({why}).",
+        hint="Check hadoop.security.credential.provider.path and the files it names.",
+    )
 
 
 def _credential(found: Any) -> S3Credential:
