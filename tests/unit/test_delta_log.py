@@ -358,6 +358,11 @@ def test_on_other_storage_malformed_commits_and_refusals_of_delta_are_named() ->
         ((5, "a"), (7, "c"), {5: "b"}, "SOURCE_RESTORED"),
         ((5, "a"), (5, "b"), {5: "b"}, "SOURCE_RESTORED"),
         ((5, "a"), (7, "c"), {}, "HISTORY_EXPIRED"),
+        ((5, "a.b.c"), (7, "x"), {5: "a.b.c"}, None),
+        ((5, "a.b.c"), (7, "x"), {5: "a"}, None),
+        ((5, "a"), (7, "x"), {5: "a.b"}, None),
+        ((5, "a.b.c"), (7, "x"), {5: "a.b.d"}, "COMMIT_OVERWRITTEN"),
+        ((5, "a.b.c"), (5, "a..d"), {}, "COMMIT_OVERWRITTEN"),
         ((9, "a"), (7, "c"), {}, "SOURCE_RESTORED"),
         ((5, None), (7, "c"), {5: "b"}, None),
         ((6, "a"), (5, "b"), {6: "a"}, None),  # asked for with at=

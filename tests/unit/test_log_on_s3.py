@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from trickle.model.digests import first_difference
 from trickle.observe.observer import Observer
 from trickle.observe.places import warehouse_places
 from trickle.tables import looks
@@ -81,6 +82,7 @@ def test_a_look_is_one_request_and_a_commit_another(folder: Folder, proxy: Proxy
     for version in (2, 3, 4):
         write(folder, version, add(str(version)))
     log.commits(0, 1)
+    log.digest(1)
     proxy.clear()
 
     assert log.head() == 4
@@ -138,6 +140,50 @@ def test_a_commit_that_another_overwrote_is_noticed_at_the_next_look(folder: Fol
     assert (log.generation, handle.forgotten) == (1, 1)
     assert log.digest(2) not in (None, ours)
     assert log.commits(1, 2)[0].adds[0].path == "theirs"
+
+
+def test_an_older_commit_that_another_overwrote_is_noticed_at_the_next_look(folder: Folder) -> None:
+    handle = Handle(folder.address)
+    log = DeltaLogFiles(handle)
+    for version in range(2, 12):
+        write(folder, version, add(str(version)))
+    assert log.head() == 11
+    before = log.digest(11)
+
+    write(folder, 5, add("late"))
+
+    assert log.head() == 11
+    assert (log.generation, handle.forgotten) == (1, 1)
+    assert first_difference(before, log.digest(11)) == 6
+    assert log.commits(4, 5)[0].adds[0].path == "late"
+
+
+def test_a_new_process_notices_an_older_commit_that_another_overwrote(folder: Folder) -> None:
+    for version in range(2, 12):
+        write(folder, version, add(str(version)))
+    before = DeltaLogFiles(Handle(folder.address))
+    digest = before.digest(before.head())
+    write(folder, 9, add("late"))
+
+    after = DeltaLogFiles(Handle(folder.address))
+    assert after.head() == 11
+
+    assert first_difference(digest, after.digest(11)) == 2
+
+
+def test_digests_ask_for_no_commits_that_are_cleaned_up(folder: Folder, proxy: Proxy) -> None:
+    for version in range(2, 12):
+        write(folder, version, add(str(version)))
+    folder.storage.delete(*(commit_file(folder, version) for version in range(10)))
+    log = DeltaLogFiles(Handle(folder.address))
+    log.head()
+    proxy.clear()
+
+    digest = log.digest(11)
+
+    assert digest is not None
+    assert digest.count(".") == 1
+    assert proxy.count() == {"GET": 2}
 
 
 def test_a_warehouse_on_a_store_is_looked_at_without_spark(folder: Folder) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from trickle.engine.suspend import SuspendedNowError
 from trickle.engine.verbs import describe_failure
 from trickle.errors import SourceError, TrickleError
+from trickle.model.digests import is_same_digest
 from trickle.model.report import RunReport
 from trickle.refresh.record import read_record
 from trickle.refresh.request import Request
@@ -164,6 +165,6 @@ def _last_seen(member: Member, name: str) -> int | None:
         return None  # the refresh itself says what is wrong
     source = member.table.prepared.sources[name]
     seen = None if record is None else record.frontier.get(name)
-    if seen is None or seen.version > source.head() or source.digest(seen.version) != seen.digest:
+    if seen is None or seen.version > source.head():
         return None
-    return seen.version
+    return seen.version if is_same_digest(source.digest(seen.version), seen.digest) else None

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from trickle.errors import StateError
 from trickle.model.cost import Costs
+from trickle.model.digests import first_difference
 from trickle.model.stored import Stored
 from trickle.model.table_options import NO_OPTIONS, TableOptions
 
@@ -29,7 +30,7 @@ class SourceVersion(Stored):
         identity: The id of the table; a recreated table has a different one.
         digest: The digest of the commit that made the version. A table that was restored from a backup and written to has
             the same id, and other rows under the same version numbers. None if the log no longer had the commit, and in
-            old records.
+            old records. On S3, where a late commit may overwrite another, those of some commits before it follow.
         before: The digests of the commits before it that the refresh read too, the newest last, as far as they are remembered;
             an empty text if the log did not have one. A commit may have been there in part when it was read.
     """
@@ -46,7 +47,7 @@ class SourceVersion(Stored):
         pairs = zip(reversed(self.before), reversed(other.before), strict=False)
         if any(mine != its for mine, its in pairs if mine and its):
             return False
-        return self.digest is None or other.digest is None or self.digest == other.digest
+        return first_difference(self.digest, other.digest) is None
 
 
 class BaseVersion(Stored):

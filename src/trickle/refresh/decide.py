@@ -68,6 +68,9 @@ def why_recompute(now: Situation) -> Reason | None:
     if now.state.external:
         text = f"others wrote to the stream table: {', '.join(now.state.external)}"
         return Reason(codes.TABLE_MODIFIED, text, "Write to the sources, not to the stream table.")
+    if now.state.overwritten is not None:
+        text = f"version {now.state.overwritten} of the stream table was overwritten by another writer"
+        return Reason(codes.COMMIT_OVERWRITTEN, text, codes.OVERWRITTEN_HINT)
     if now.record.fingerprint != now.fingerprint:
         return Reason(codes.DEFINITION_CHANGED, "a view or function in the query was redefined since the last refresh")
     read, reads = ({n for n in names if not is_state_table(n)} for names in (now.record.frontier, now.sources))

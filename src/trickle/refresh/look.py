@@ -10,6 +10,7 @@ from trickle.errors import SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change
 from trickle.model.definition import SourceVersion
+from trickle.model.digests import first_difference, is_same_digest
 from trickle.model.names import is_state_table, short_name
 from trickle.model.reason import Reason
 from trickle.refresh.decide import decide, why_recompute
@@ -135,11 +136,15 @@ def why_restored(
         now = ""
     else:
         now = new.digest if old.version == new.version else source.digest(old.version)
-    if old.digest is None or now == old.digest:
+    if old.digest is None or (now and first_difference(old.digest, now) is None):
         return None if facts is not None else _why_mended(name, source, old)
     if now is None:
         text = f"version {old.version} of source '{name}', which the last refresh used, is gone from its log"
         return Reason(codes.HISTORY_EXPIRED, text, f"Refresh more often, or {RESULT_FORMAT.keep_longer}.")
+    back = first_difference(old.digest, now)
+    if back:
+        text = f"version {old.version - back} of source '{name}', which the last refresh read, was overwritten"
+        return Reason(codes.COMMIT_OVERWRITTEN, f"{text} by another writer", codes.OVERWRITTEN_HINT)
     text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
     return Reason(codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed")
 
@@ -220,7 +225,7 @@ def _is_later(source: SourceTable, seen: SourceVersion, new: SourceVersion) -> b
     """Return whether a version that a refresh has seen comes after another one of the same table, and is still there."""
     if seen.identity != new.identity or seen.version <= new.version:
         return False
-    return source.head() >= seen.version and source.digest(seen.version) == seen.digest
+    return source.head() >= seen.version and is_same_digest(source.digest(seen.version), seen.digest)
 
 
 def _look_at_range(

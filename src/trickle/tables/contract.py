@@ -180,6 +180,7 @@ class TargetState:
         record_version: The version of that commit.
         external: Operations by others after it that changed rows (``("DELETE", "WRITE")``); compaction does not count.
         definition: The definition that the table carries at this version, as it is stored; None for a state table.
+        overwritten: The version below that commit which another writer has overwritten since; None if none is known.
     """
 
     version: int
@@ -187,6 +188,7 @@ class TargetState:
     record_version: int
     external: tuple[str, ...] = ()
     definition: str | None = None
+    overwritten: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 APPLICATION: Final = "trickle"
 """The application id of our transactions in the Delta log."""
 
+FOLLOWS: Final = "trickleFollows"
+"""In the commitInfo of a commit of ours on S3: the digest of the version below it, as it was then."""
+
 
 class MalformedCommitError(Exception):
     """A log file does not have one action per line; the text says where."""

@@ -18,11 +18,13 @@ from urllib.parse import unquote
 
 from trickle.errors import SourceError, StorageError, TrickleError
 from trickle.model.cache import Cache
+from trickle.model.digests import digest_of_chain
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables import looks
 from trickle.tables.delta.actions import Commit, MalformedCommitError, parse_commit
 from trickle.tables.delta.driver.fit import unknown_reading
+from trickle.tables.storage.protocol import LATE_COMMITS
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
@@ -148,6 +150,7 @@ class DeltaLogFiles:
             known = looks.seen(self, self.generation)
             if known is not None:
                 return known
+            self._find_folder()
             before = self._head
             head = self._remote_head() if self._by_store() else self._local_head()
             if head < 0:
@@ -163,6 +166,13 @@ class DeltaLogFiles:
                 hint="Was it dropped or moved? Create it again, or change the definition.",
             )
         return head
+
+    def _find_folder(self) -> None:
+        """Look again for the folder of a table on a storage that only Spark could reach."""
+        if self.folder is None and (found := folder_at(self._handle.location)) is not None:
+            self.folder = found
+            self._forget()
+            self._handle.forget()
 
     def is_there(self) -> bool:
         """Return whether one look, which is made anyway, shows the log; False where asking for its folder takes less."""
@@ -259,14 +269,30 @@ class DeltaLogFiles:
                         self._parsed(version, read[0].decode(), read[1])
 
     def digest(self, version: int) -> str | None:
-        """Return what distinguishes a version from another of the same number, None if the log no longer has it."""
+        """Return what distinguishes a version from another of the same number, None if the log no longer has it.
+
+        Where a late commit may overwrite one that others have built on, those before it are told too.
+        """
         with self.lock:
             known = self._commits.known(version)
             if known is not None and known.mark is not None and self._mark_seen(version) not in (known.mark, None):
                 self._forget()
                 self._handle.forget()
+            before = self._before(version)
+            self._fetch([*before, version] if before else [])
             commit = self._read_commit(version)
-            return None if commit is None else commit.digest
+            return None if commit is None else digest_of_chain([commit.digest, *map(self._digest_if_read, before)])
+
+    def _before(self, version: int) -> list[int]:
+        """Return the versions before one, newest first, that a late commit may overwrite: those that are known to be there."""
+        if self.folder is None or not self.folder.storage.overwrites_late or self._by_store():
+            return []
+        before = range(version - 1, max(version - LATE_COMMITS, 0) - 1, -1)
+        return [v for v in before if v in self._marks or self._commits.known(v) is not None]
+
+    def _digest_if_read(self, version: int) -> str | None:
+        known = self._commits.known(version)
+        return None if known is None else known.commit.digest
 
     def _read_by_store(self, start: int, end: int) -> None:
         with self.errors_named():
@@ -387,8 +413,8 @@ class DeltaLogFiles:
         return commit_file(self.folder, version) if self.folder is not None else ""
 
     def _local_head(self) -> int:
-        self._marks = self._look(self._head)
-        if self._head >= 0 and self._marks.get(self._head) != self._head_mark:
+        seen, self._marks = self._marks, self._look(self._head)
+        if self._head >= 0 and (self._marks.get(self._head) != self._head_mark or self._has_other(seen)):
             self._forget()
             self._handle.forget()
             self._marks = self._look(-1)
@@ -403,6 +429,14 @@ class DeltaLogFiles:
             self._handle.forget()
             return self._local_head()
         return self._head
+
+    def _has_other(self, seen: Mapping[int, Mark]) -> bool:
+        """Return whether a commit is another than at the last look, or than the one that was read."""
+        for version, mark in self._marks.items():
+            read = self._commits.known(version)
+            if seen.get(version, mark) != mark or (read is not None and read.mark not in (mark, None)):
+                return True
+        return False
 
     def _look(self, known: int) -> Mapping[int, Mark]:
         return {} if self.folder is None else self.folder.storage.versions(self.folder / LOG_FOLDER, known)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.deletion_vectors import Places
+    from trickle.tables.storage.schemes import Folder
 
     Key = tuple[int, str, Options]
 
@@ -72,7 +73,6 @@ class DeltaTable:
         self.location = handle.location
         self.options = options
         self.log = DeltaLogFiles(handle, options, name)
-        self.folder = self.log.folder
         self._newest_files = FileList(self.log, options)
         self._newest = -1
         self._files: Cache[tuple[int, int], list[FileAction] | None] = Cache("file lists", options.snapshots_kept)
@@ -84,6 +84,11 @@ class DeltaTable:
             max_bytes=options.lookup_cache_bytes,
             bytes_of=lambda places: int(places.nbytes),
         )
+
+    @property
+    def folder(self) -> Folder | None:
+        """The table's folder, None while only Spark can reach it."""
+        return self.log.folder
 
     # -- files
 

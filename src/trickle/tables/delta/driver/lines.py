@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from trickle._version import __version__
-from trickle.tables.delta.actions import APPLICATION
+from trickle.tables.delta.actions import APPLICATION, FOLLOWS
 from trickle.tables.delta.driver.write import now_ms
 
 if TYPE_CHECKING:
@@ -27,10 +27,12 @@ def commit_lines(
     read: int,
     metrics: Mapping[str, int],
     stamp: int | None = None,
+    follows: str | None = None,
 ) -> str:
     """Return the text of a commit: what Delta's own would say of a write, with our record and transaction mark.
 
-    ``stamp`` is its time in milliseconds, for tables whose commits must say it.
+    ``stamp`` is its time in milliseconds, for tables whose commits must say it; ``follows`` the digest of the commits below it,
+    where a late one may overwrite them.
     """
     info: dict[str, Any] = {
         "timestamp": now_ms(),
@@ -46,6 +48,8 @@ def commit_lines(
     }
     if stamp is not None:
         info["inCommitTimestamp"] = stamp
+    if follows is not None:
+        info[FOLLOWS] = follows
     mark = {"appId": APPLICATION, "version": number, "lastUpdated": now_ms()}
     lines = [{"commitInfo": info}, {"txn": mark}, *actions]
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)

@@ -56,11 +56,11 @@ class StoredRows:
 
     name = "stored rows"
 
-    def __init__(self, options: Options = DEFAULT, finder: Finder | None = None) -> None:
-        """Start without files; ``finder`` looks for rows where they are too many to be known."""
+    def __init__(self, options: Options = DEFAULT) -> None:
+        """Start without files."""
         self.of_files: Mapping[str, pa.Table] = {}
         self.masks: Mapping[tuple[str, str], Places] = {}
-        self.finder = finder
+        self.finder: Finder | None = None
         self._options = options
         register(self)
 
@@ -71,6 +71,10 @@ class StoredRows:
     def keep_masks(self, masks: Mapping[tuple[str, str], Places]) -> None:
         """Keep these masks, and no others."""
         self.masks = masks
+
+    def search_with(self, finder: Finder) -> None:
+        """Take what looks for rows where they are too many to be known."""
+        self.finder = finder
 
     def size(self) -> CacheSize:
         """Return how much it holds."""

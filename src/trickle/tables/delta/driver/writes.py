@@ -32,9 +32,16 @@ class DriverWrites:
     def __init__(self, target: DeltaTarget, columns: ColumnCache | None = None) -> None:
         """Bind to a target; touches nothing yet. Columns searched again and again are cached in ``columns``."""
         self.target = target
-        folder = target.table.folder
-        finder = Finder(columns, target.options, None if folder is None else folder.storage)
-        self._known = StoredRows(target.options, finder)
+        self._columns = columns
+        self._stored = StoredRows(target.options)
+
+    @property
+    def _known(self) -> StoredRows:
+        """What is known of the table's rows, with what finds more of them once the driver can reach its folder."""
+        folder = self.target.table.folder
+        if self._stored.finder is None and folder is not None:
+            self._stored.search_with(Finder(self._columns, self.target.options, folder.storage))
+        return self._stored
 
     def rows(self, most: int) -> pa.Table | None:
         """Return all rows, if they are no more than some."""
