@@ -6,13 +6,15 @@ import json
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from trickle import Options, Trickle
 from trickle.errors import StorageError, TrickleError
-from trickle.tables.storage import schemes
+from trickle.tables.storage import credentials, schemes
 from trickle.tables.storage.schemes import folder_at
 from trickle.testing.s3_proxy import s3_proxy
 
@@ -89,6 +91,95 @@ def test_a_commit_that_another_writer_overwrote_is_made_again(shop: Shop) -> Non
         process.refresh(shop["totals"])
         assert process.verify(shop["totals"]).ok
     assert shop.spark.table(shop["totals"]).where("customer = 3").first()["n"] == 51
+
+
+def _overwrite(table: str, version: int) -> None:
+    """Put another commit in the place of one, as a writer does that looked whether it is there before it was."""
+    folder = folder_at(table)
+    assert folder is not None
+    info = {"commitInfo": {"timestamp": 0, "operation": "OPTIMIZE", "operationParameters": {}}}
+    folder.storage.put(folder / f"_delta_log/{version:020d}.json", json.dumps(info).encode() + b"\n")
+    folder.storage.delete(*(folder / f"_delta_log/{at:020d}.crc" for at in (version, version + 1)))
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("place", ["totals", "orders"])
+def test_an_older_commit_that_another_writer_overwrote_is_noticed(shop: Shop, place: str, is_new: bool) -> None:
+    """Of the stream table, and of a source: what the commits after it stand on is gone."""
+    shop.create("totals", TOTALS)
+    for number in range(3):
+        shop.insert((1000 + number, 3, 70))
+        shop.t.refresh(shop["totals"])
+    folder = folder_at(f"{shop.place}/{place}")
+    assert folder is not None
+    newest = max(folder.storage.versions(folder / "_delta_log", -1))
+    _overwrite(folder.address, newest - 1)
+    process = Trickle(shop.spark, options=Options(disk_cache_bytes=10**9)) if is_new else shop.t
+
+    report = process.refresh(shop["totals"])
+
+    assert report.mode == "full"
+    assert report.reason is not None
+    assert report.reason.code == "COMMIT_OVERWRITTEN"
+    assert process.verify(shop["totals"]).ok
+    assert shop.spark.table(shop["totals"]).where("customer = 3").first()["n"] == (53 if place == "totals" else 52)
+    shop.insert((2000, 3, 70))
+    assert process.refresh(shop["totals"]).mode == "differential"
+    assert process.refresh(shop["totals"]).mode == "no_data"
+    assert process.verify(shop["totals"]).ok
+
+
+def test_keys_that_the_session_gets_anew_are_used(shop: Shop, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "_RENEWED_EVERY", timedelta(0))
+    conf: Any = shop.spark.sparkContext._jsc.hadoopConfiguration()
+    s3.make_bucket("renewed")
+    with s3_proxy(s3.endpoint) as proxy:
+        conf.set("fs.s3a.bucket.renewed.endpoint", proxy.endpoint)
+        try:
+            for key in ("one", "two"):
+                conf.set("fs.s3a.bucket.renewed.access.key", key)
+                folder = folder_at("s3a://renewed/x")
+                assert folder is not None
+                folder.storage.put(folder / "y", b"z")
+        finally:
+            for key in ("endpoint", "access.key"):
+                conf.unset(f"fs.s3a.bucket.renewed.{key}")
+        assert [request.key for request in proxy.requests] == ["one", "two"]
+
+
+def test_a_store_of_secrets_that_cannot_be_read_is_one_error(spark: SparkSession, s3: S3Server, tmp_path: Path) -> None:
+    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    (tmp_path / "keys.jceks").write_text("no store of keys")
+    conf.set("hadoop.security.credential.provider.path", f"jceks://file{tmp_path}/keys.jceks")
+    try:
+        with pytest.raises(StorageError, match="STORAGE_SETTINGS"):
+            folder_at("s3a://secret/x")
+    finally:
+        conf.unset("hadoop.security.credential.provider.path")
+
+
+def test_a_storage_that_only_spark_reaches_is_told_once(shop: Shop, s3: S3Server) -> None:
+    conf: Any = shop.spark.sparkContext._jsc.hadoopConfiguration()
+    conf.set("fs.s3a.bucket.odd.custom.signers", "AWSS3V4SignerType")
+    s3.make_bucket("odd")
+    place = f"s3a://odd/{shop.schema}"
+    try:
+        shop.spark.sql(
+            f"CREATE TABLE {shop['far']} USING delta LOCATION '{place}' AS SELECT id, 1 AS amount FROM range(5)"
+        )
+        shop.t.create(shop["copy"], f"SELECT id FROM {shop['far']}")
+        told = []
+        for number in range(2):
+            shop.spark.sql(f"INSERT INTO {shop['far']} VALUES ({10 + number}, 1)")
+            report = shop.t.refresh(shop["copy"])
+            assert report.mode == "differential"
+            told += report.warnings
+        (warning,) = told
+        assert warning.code == "SPARK_STORAGE"
+        assert "custom.signers" in warning.text
+        assert shop.t.verify(shop["copy"]).ok
+    finally:
+        conf.unset("fs.s3a.bucket.odd.custom.signers")
 
 
 def test_two_refreshers_at_once_lose_and_double_nothing(shop: Shop) -> None:

@@ -11,6 +11,7 @@ table twice; a transaction of our own takes them as arguments.
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
@@ -97,6 +98,14 @@ class Transaction:
         """Let the commit give the table this ``metaData`` action; rows are written with its schema from here on."""
         self._transaction.updateMetadata(self.handle.action("metaData", metadata), False)
         self.is_redefined = True
+
+    def redefinition(self) -> list[dict[str, Any]]:
+        """Return the actions that give the table its new metadata, and the protocol that these need."""
+        if not self.is_redefined:
+            return []
+        protocol = str(self._transaction.protocol().json())
+        changed = [protocol] if protocol != str(self.snapshot.protocol().json()) else []
+        return [json.loads(text) for text in (*changed, str(self._transaction.metadata().json()))]
 
     def write(self, rows: DataFrame) -> list[Jvm]:
         """Write rows to files that no version names yet; returns the actions that would."""

@@ -1,4 +1,7 @@
-"""A plain Delta table that rows are appended to without Spark, by delta-rs; elsewhere than on this machine's disks by Spark."""
+"""A plain Delta table that rows are appended to without Spark, by delta-rs.
+
+On S3 Spark writes the rows and the driver commits them, under a condition; elsewhere Spark does both.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 from deltalake import DeltaTable as DeltaRsTable
 from deltalake import write_deltalake
 
-from trickle.errors import DefinitionError
+from trickle.errors import ConflictError, DefinitionError
 from trickle.model.names import sql_name
 from trickle.tables.arrow.spark import arrow_frame
+from trickle.tables.delta.commit import conflict
+from trickle.tables.delta.driver.housekeeping import needs_conditions
 from trickle.tables.delta.leaf import location_of
+from trickle.tables.delta.target import DeltaTarget
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+_TRIES: Final = 20
 _SQL_NAMES: Final = {
     "string": "STRING",
     "int64": "BIGINT",
@@ -53,8 +60,21 @@ class DeltaAppends:
         """Add rows, in one commit."""
         if self._path is not None:
             write_deltalake(str(self._path), rows, mode="append")
+        elif needs_conditions(self._place):
+            self._append_there(rows)
         else:
             arrow_frame(self._spark, rows).write.format("delta").mode("append").save(self._place)
+
+    def _append_there(self, rows: pa.Table) -> None:
+        """Add rows where Delta's own commit has no condition; whoever else appends at that moment comes first or second."""
+        target = DeltaTarget(self._spark, self._name, self._place)
+        for _ in range(_TRIES):
+            try:
+                target.append(arrow_frame(self._spark, rows), "", target.state())
+            except ConflictError:
+                continue
+            return
+        raise conflict(self._name)
 
     def trim(self, column: str, before: datetime) -> None:
         """Delete the rows from before a moment, and make one file of many."""

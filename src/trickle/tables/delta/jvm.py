@@ -268,6 +268,20 @@ class DeltaHandle:
         none = self._none
         return write(save_mode, none, none, self.some(record), none, none, none, none, none)
 
+    def clustering(self, snapshot: Jvm) -> list[str]:
+        """Return the names of the columns that a snapshot's table is clustered by, those within others left out."""
+        info = self._object(self._delta.skipping.clustering, "ClusteringColumnInfo")
+        names = info.extractLogicalNames(snapshot)
+        found = [str(names.apply(place)) for place in range(names.size())]
+        return [name for name in found if name in {str(field) for field in snapshot.schema().fieldNames()}]
+
+    def protocol_for(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the ``protocol`` action that a new table of such metadata needs."""
+        made = self._object(self._delta.actions, "Protocol")
+        found = made.forNewTable(self._session, self.some(self.action("metaData", metadata)))
+        body: Mapping[str, Any] = json.loads(found.json())["protocol"]
+        return body
+
     def delete(self, path: str) -> None:
         """Delete a file, named as the log names it."""
         file, system = self._file(path)

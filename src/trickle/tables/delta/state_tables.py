@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -23,6 +24,8 @@ from trickle.model.options import DEFAULT, Options
 from trickle.tables.delta.changes import paths_with_vectors
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import table_properties
+from trickle.tables.delta.driver.housekeeping import commit_first
+from trickle.tables.delta.driver.write import now_ms
 from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.delta.source import DeltaSource
@@ -202,7 +205,7 @@ class DeltaStateTables:
     def _make(self, place: str, like: DataFrame) -> None:
         schema = _nullable(like.schema)
         try:
-            if not _make_in_driver(place, schema, self._properties()):
+            if not (_make_in_driver(place, schema, self._properties()) or self._put_first(place, schema)):
                 writer = self.spark.createDataFrame([], schema).write.format("delta")
                 for key, value in self._properties().items():
                     writer = writer.option(key, value)
@@ -210,6 +213,21 @@ class DeltaStateTables:
         except PySparkException:
             if not self._exists(place):  # else another refresh made it first
                 raise
+
+    def _put_first(self, place: str, schema: StructType) -> bool:
+        """Make an empty table by a commit with a condition; False where Delta's own has one, or only Delta can."""
+        folder = folder_at(place)
+        if folder is None or not folder.storage.overwrites_late or not self._driver_io:
+            return False
+        metadata = {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": schema.json(),
+            "partitionColumns": [],
+            "configuration": dict(self._properties()),
+            "createdTime": now_ms(),
+        }
+        return commit_first(folder, DeltaHandle(self.spark, place).protocol_for(metadata), metadata)
 
 
 def _subfolder(generation: int) -> str:

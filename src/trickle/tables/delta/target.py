@@ -16,15 +16,17 @@ from pyspark.sql.types import StructType
 
 from trickle.errors import StateError
 from trickle.model.definition import DEFINITION_PROPERTY
+from trickle.model.digests import first_difference
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import SCHEMA_MISMATCH, STATE_MISMATCH
 from trickle.tables import looks
 from trickle.tables.arrow.local import frame_of, is_local, local_frame
 from trickle.tables.contract import Applied, TargetState, check_count, record_text
 from trickle.tables.delta.accumulate import add_up
-from trickle.tables.delta.actions import APPLICATION
+from trickle.tables.delta.actions import APPLICATION, FOLLOWS
 from trickle.tables.delta.commit import Transaction, commit_lock, conflict, sweep
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_mapped
+from trickle.tables.delta.driver.housekeeping import needs_conditions
 from trickle.tables.delta.driver.log import DriverLog
 from trickle.tables.delta.driver.writes import DriverWrites
 from trickle.tables.delta.find import (
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 
     from trickle.tables.cache.columns import ColumnCache
     from trickle.tables.contract import Given, Record, Redefinition
+    from trickle.tables.delta.actions import Commit
     from trickle.tables.delta.jvm import Jvm
 
 
@@ -118,9 +121,15 @@ class DeltaTarget:
         number = commit.transactions.get(APPLICATION)
         if number is not None:
             self._number = number
-            return TargetState(version, commit.info.get("userMetadata"), version)
+            return TargetState(version, commit.info.get("userMetadata"), version, overwritten=self._overwritten(commit))
         external = (*state.external, commit.operation) if commit.changes_data else state.external
-        return TargetState(version, state.record, state.record_version, external)
+        return replace(state, version=version, external=external)
+
+    def _overwritten(self, commit: Commit) -> int | None:
+        """Return the version that a commit of ours was built on, and that is another by now."""
+        follows, below = commit.info.get(FOLLOWS), commit.version - 1
+        back = first_difference(str(follows), self.log.digest(below)) if follows else None
+        return None if back is None else below - back
 
     def records(self, most: int) -> Iterator[tuple[int, str]]:
         """Yield version and record of our commits, the newest first; the log may end before ``most`` versions."""
@@ -135,8 +144,8 @@ class DeltaTarget:
     def check(self, expected: TargetState) -> int:
         """Return the newest version, if the table is where a refresh expects it."""
         now = self.state()
-        stands = now.record_version, now.external, now.definition
-        if stands != (expected.record_version, expected.external, expected.definition):
+        stands = now.record_version, now.external, now.definition, now.overwritten
+        if stands != (expected.record_version, expected.external, expected.definition, expected.overwritten):
             raise conflict(self.name)
         return now.version
 
@@ -380,10 +389,11 @@ class _Work:
 
     def commit(self, actions: Sequence[Jvm], mode: str, inserted: int, deleted: int) -> Applied:
         target = self.target
-        by_driver = len(actions) <= target.options.commit_actions and not self.transaction.is_redefined
-        self._log = self._own_log() if by_driver else None
+        is_small = len(actions) <= target.options.commit_actions and not self.transaction.is_redefined
+        new = self.transaction.redefinition()
+        self._log = self._own_log(new) if is_small or needs_conditions(target.path) else None
         if self._log is not None:
-            lines = [json.loads(str(action.json())) for action in actions]
+            lines = [*new, *(json.loads(str(action.json())) for action in actions)]
             metrics = {**self.transaction.metrics(), "numInsertedRows": inserted, "numDeletedRows": deleted}
             version = self._log.commit(lines, mode, self.record, metrics)
         else:
@@ -397,8 +407,11 @@ class _Work:
         self.step("commit")
         return Applied(version, inserted, deleted, dict(self._steps))
 
-    def _own_log(self) -> DriverLog | None:
-        """Return the log if the driver may commit: Delta's own commit costs a Spark job and more."""
+    def _own_log(self, new: Sequence[dict[str, Any]]) -> DriverLog | None:
+        """Return the log if the driver may commit: Delta's own commit costs a Spark job and more.
+
+        ``new`` is what the commit makes of the table itself.
+        """
         if self.target.driver is None:
             return None
         try:
@@ -406,7 +419,7 @@ class _Work:
         except NeedsSparkError:
             return None
         # Delta knows whether a commit in between, which moved no rows, matters.
-        return None if log.read != self.transaction.version else log
+        return log if log.read == self.transaction.version and log.admits(new) else None
 
 
 def _numbered(frame: DataFrame, *extra: str) -> DataFrame:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from trickle.tables.delta.compaction import compact, wasteful_files
 from trickle.tables.delta.driver.fit import checkpoint_interval
 from trickle.tables.delta.log import last_checkpoint
+from trickle.tables.delta.properties import set_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,9 +49,9 @@ class DeltaUpkeep:
     def keep_for(self, time: timedelta) -> None:
         """Raise the properties that are shorter; Delta wants the log to be kept for no less time than the files."""
         wanted = f"interval {math.ceil(time / timedelta(seconds=1))} seconds"
-        shorter = ", ".join(f"'{key}' = '{wanted}'" for key, kept in self._kept().items() if kept < time)
+        shorter = {key: wanted for key, kept in self._kept().items() if kept < time}
         if shorter:
-            self._spark.sql(f"ALTER TABLE delta.`{self._table.location}` SET TBLPROPERTIES ({shorter})")
+            set_properties(self._spark, f"delta.`{self._table.location}`", shorter)
 
     def has_wasteful_files(self) -> bool:
         """Count the small files and the masked rows."""
@@ -58,7 +59,11 @@ class DeltaUpkeep:
         return bool(wasteful_files(self._table.files(log.head()) or (), options))
 
     def compact(self) -> None:
-        """Write them anew, or let Delta do it."""
+        """Write them anew, or let Delta do it.
+
+        Raises:
+            ConflictError: Another commit came first.
+        """
         if not compact(self._table):
             self._spark.sql(f"OPTIMIZE delta.`{self._table.location}`")
 

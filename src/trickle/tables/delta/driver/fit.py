@@ -26,6 +26,7 @@ _WRITER_FEATURES: Final = frozenset(
         *("inCommitTimestamp", "allowColumnDefaults", "clustering", "domainMetadata"),
     }
 )
+_FEED_WRITER: Final = 4
 _MAX_LEGACY_WRITER: Final = 6
 """Protocols up to this are made of the features above; 7 lists its features."""
 
@@ -95,6 +96,12 @@ def is_committable(protocol: Mapping[str, Any], metadata: Mapping[str, Any]) -> 
 def has_feed(metadata: Mapping[str, Any]) -> bool:
     """Return whether the table keeps a change feed."""
     return _settings(metadata).get("delta.enableChangeDataFeed", "false").lower() == "true"
+
+
+def may_have_feed(protocol: Mapping[str, Any]) -> bool:
+    """Return whether a table of a protocol may keep a change feed."""
+    version = int(protocol["minWriterVersion"])
+    return _FEED_WRITER <= version <= _MAX_LEGACY_WRITER or "changeDataFeed" in (protocol.get("writerFeatures") or ())
 
 
 def is_stamped(metadata: Mapping[str, Any]) -> bool:

@@ -67,6 +67,11 @@ class DriverLog:
             raise NeedsSparkError
         return int(stamp)
 
+    def admits(self, actions: Sequence[Action]) -> bool:
+        """Take note of another protocol and other metadata, if the driver may commit to a table that has them."""
+        self.allow(actions)
+        return is_committable(self.protocol, self.metadata) and is_stamped(self.metadata) == (self._stamped is not None)
+
     def allow(self, actions: Sequence[Action] | None) -> Sequence[Action]:
         """Take note that the commit will bring another protocol and other metadata; return the actions that do."""
         for action in actions or ():
@@ -93,6 +98,7 @@ class DriverLog:
                 read=self.read,
                 metrics=metrics,
                 stamp=stamp,
+                follows=target.log.digest(self.read) if self.folder.storage.overwrites_late else None,
             )
             self.may_be_committed = True
             storage, made = self.folder.storage, commit_file(self.folder, version)
