@@ -198,6 +198,7 @@ def engine_of(place: Any, monkeypatch: Any, outcomes: list[Any], **options: Any)
     engine.tables = tables_of(place)
     engine.events = Events()
     engine.upstream = SimpleNamespace(warnings=lambda _: ())
+    engine.fallbacks = SimpleNamespace(warnings=lambda _: ())
     engine.cancellation = Cancellation(None)
     engine.suspensions = Suspensions(place, engine.events)
     return engine, requests

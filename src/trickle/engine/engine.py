@@ -13,6 +13,7 @@ from trickle.engine.cancel import Cancellation
 from trickle.engine.cuts import Cuts
 from trickle.engine.declare import Columns, References, declare_keys
 from trickle.engine.events import Events, reported
+from trickle.engine.fallbacks import Fallbacks
 from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.history import History
 from trickle.engine.open_tables import FoundTable, OpenTable, OpenTables
@@ -81,6 +82,7 @@ class Engine:
         self.tables = OpenTables(self.workspaces)
         self.events = Events()
         self.upstream = Upstream(self.catalog, options.upstream_kept)
+        self.fallbacks = Fallbacks()
         self.cancellation = Cancellation(spark)
         self.suspensions = Suspensions(self.catalog, self.events)
         self.history = None
@@ -216,7 +218,8 @@ class Engine:
                     raise
                 return tell(adopt_columns(self, table, request))
             self.tables.keep(table, instead_of=known)
-            return tell(report)
+            slow = self.fallbacks.warnings(table)
+            return tell(replace(report, warnings=(*report.warnings, *slow)) if slow else report)
 
     @staticmethod
     def _refuse_other_columns(table: OpenTable, request: Request) -> None:

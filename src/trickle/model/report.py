@@ -32,7 +32,8 @@ class RefreshReport:
         steps: The seconds of each step, in order.
         changed: Change rows that a differential refresh read from each source.
         estimate: The estimated seconds of both modes, by which ``auto`` chose; None if there was no choice.
-        warnings: What the table lacks though the refresh went well: ``STALE_UPSTREAM``, ``CHANGE_SKIPPED``.
+        warnings: What the table lacks though the refresh went well: ``STALE_UPSTREAM``, ``CHANGE_SKIPPED``; or what makes it
+            slow: ``SPARK_STORAGE``.
     """
 
     table: str

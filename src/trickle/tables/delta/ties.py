@@ -35,11 +35,8 @@ class Tie:
 
 
 def _storage(table: DeltaTable, _: int, __: Sequence[str]) -> Iterator[str]:
-    why = why_spark(table.location)
-    if why is not None:
+    if table.folder is None and (why := why_spark(table.location)) is not None:
         yield f"only Hadoop knows {why}"
-    elif table.folder is None:
-        yield f"only Hadoop knows the storage of {table.location}"
 
 
 def _coordinated(table: DeltaTable, _: int, __: Sequence[str]) -> Iterator[str]:
