@@ -160,9 +160,23 @@ IMPLEMENTATIONS: Mapping[str, Callable[[SparkSession, Path], Implementation]] = 
 """Every implementation that the suite runs over: a new format is a row here."""
 
 
-_LONG = dict.fromkeys(("delta-s3", "delta-viewfs"), pytest.mark.slow)
-"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_object_storage.py`` and
-``tests/spark/test_hadoop.py`` have a part of it."""
+_LONG = {"delta-viewfs": pytest.mark.slow}
+"""Spark takes seconds for what it takes tenths for on a disk; ``tests/spark/test_hadoop.py`` has a part of it."""
+
+_LONG_ON_S3 = frozenset(
+    {
+        "test_a_source_tells_its_history_exactly",
+        "test_a_bag_change_counts_copies",
+        "test_keys_are_replaced_null_safe_and_unchanged_rows_stay",
+    }
+)
+"""What takes longer there than all others together."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if getattr(item, "originalname", "") in _LONG_ON_S3 and "delta-s3" in item.name:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=[pytest.param(name, marks=_LONG.get(name, ())) for name in IMPLEMENTATIONS])

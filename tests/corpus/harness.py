@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
 from deltalake import DeltaTable, write_deltalake
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from trickle.testing.s3 import S3Server
 
     from .case import Case
     from .tables import Row
@@ -78,6 +79,11 @@ def maintain(spark: SparkSession, case: Case, options: Options) -> Maintained:
 def maintain_on_delta(spark: SparkSession, case: Case, options: Options) -> Maintained:
     """Make the stream table of a case over Delta tables."""
     return _OnDelta(spark, case, options)
+
+
+def maintain_on_s3(server: S3Server, spark: SparkSession, case: Case, options: Options) -> Maintained:
+    """Make the stream table of a case over Delta tables on S3; the current schema lies in the bucket ``lake``."""
+    return _OnS3(server, spark, case, options)
 
 
 def refusal(spark: SparkSession, case: Case) -> str | None:
@@ -133,11 +139,12 @@ class _OnDelta:
 
     is_stored = True
     name = "corpus_result"
+    storage_options: dict[str, str] | None = None
 
     def __init__(self, spark: SparkSession, case: Case, options: Options) -> None:
         self.spark = spark
         self.trickle = Trickle(spark, options=options)
-        self.folder = Path(spark.conf.get(WAREHOUSE_CONF) or "")
+        self.folder = self._folder()
         CHECKPOINTS.finish()
         spark.sql(f"DROP TABLE IF EXISTS {self.name}")
         self.state = initial_state(case.tables)
@@ -157,7 +164,11 @@ class _OnDelta:
             self._write(table, change.inserts, mode="append")
 
     def _write(self, table: str, rows: Sequence[Row], mode: Literal["append", "overwrite"]) -> None:
-        write_deltalake(self.folder / table, arrow_table(rows, as_schema(TABLES[table].ddl)), mode=mode)
+        found = arrow_table(rows, as_schema(TABLES[table].ddl))
+        write_deltalake(f"{self.folder}/{table}", found, mode=mode, storage_options=self.storage_options)
+
+    def _folder(self) -> str:
+        return self.spark.conf.get(WAREHOUSE_CONF) or ""
 
     def refresh(self) -> str:
         try:
@@ -170,7 +181,7 @@ class _OnDelta:
 
     def rows(self) -> list[Row]:
         # Another reader of Delta than Spark, where it knows all of the table's types; and ten times as fast.
-        table = DeltaTable(self.folder / self.name)
+        table = DeltaTable(f"{self.folder}/{self.name}", storage_options=self.storage_options)
         if table.protocol().reader_features:
             return [tuple(row) for row in self.spark.table(self.name).collect()]
         found = table.to_pyarrow_table()
@@ -183,6 +194,15 @@ class _OnDelta:
         report = self.trickle.verify(self.name)
         assert report.ok, report
         return self.rows()
+
+
+class _OnS3(_OnDelta):
+    def __init__(self, server: S3Server, spark: SparkSession, case: Case, options: Options) -> None:
+        self.storage_options = server.client_options
+        super().__init__(spark, case, options)
+
+    def _folder(self) -> str:
+        return f"s3://lake/{self.spark.catalog.currentDatabase()}"
 
 
 def _defined(spark: SparkSession, case: Case) -> str | DataFrame:
