@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trickle.model.keys import TableKeys
     from trickle.tables.cache.columns import ColumnCache
 
+_READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -144,6 +145,7 @@ class DeltaSource:
         needed = removed_files(later[upto - since :])  # files of the snapshot at `upto` that later commits removed
         if not plans[0].is_empty:
             needed |= removed_files(commits)
+        self._read_ahead(plans[0])
         gone = self.log.missing(needed)
         plan = None if gone else self._first_readable(plans, later)
         if plan is None:
@@ -162,6 +164,15 @@ class DeltaSource:
             rows=changed_rows(commits, plan),
             bytes=plan.bytes,
         )
+
+    def _read_ahead(self, plan: ReadingPlan) -> None:
+        """Fetch a small change that lies far away: to ask first whether its files are there takes as long."""
+        folder = self.table.folder
+        files = (*plan.feed, *plan.added, *plan.removed, *(after for _, after in plan.remasked))
+        if folder is None or folder.storage.path(folder.address) is not None or not self._driver_io:
+            return
+        if 0 < sum(file.size for file in files) <= _READ_AHEAD_BYTES:
+            folder.storage.fetch(self.table.addresses(files))
 
     def _alteration(self, since: int, commits: Sequence[Commit], columns: Sequence[str]) -> Reason | None:
         """Compare the metadata at ``since`` with every later one, not only the last.
