@@ -19,6 +19,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 import obstore
