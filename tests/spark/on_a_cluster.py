@@ -26,7 +26,7 @@ QUERIES = {
 }
 # Each row takes some milliseconds, so that an executor is sure to die while it works.
 SLOW = {
-    "slow": "SELECT id, aggregate(sequence(1, 100000 + price), 0L, (a, x) -> (a * 31 + x) % 1000003) AS h FROM orders",
+    "slow": "SELECT id, aggregate(sequence(1, 60000 + price), 0L, (a, x) -> (a * 31 + x) % 1000003) AS h FROM orders",
     "totals": QUERIES["totals"],
 }
 WAYS = {
@@ -51,10 +51,16 @@ class Executors:
 
     def __init__(self, spark):
         self._store = spark.sparkContext._jsc.sc().statusStore()
+        self._scheduler = spark.sparkContext._jsc.sc().taskScheduler()
 
     def all(self):
         found = self._store.executorList(False)
         return {e.id(): e for e in (found.apply(at) for at in range(found.size())) if e.id() != "driver"}
+
+    def busy(self):
+        """Return those that compute a task now; what the store tells of it is late."""
+        running = re.findall(r"(\d+) -> (\d+)", str(self._scheduler.runningTasksByExecutors()))
+        return [name for name, tasks in running if int(tasks)]
 
     def completed(self):
         return {name: int(e.completedTasks()) for name, e in self.all().items()}
@@ -71,12 +77,11 @@ def _pid_of(cluster, executor):
 def _kill_a_busy_one(cluster, executors, killed, ended):
     """Kill an executor while it computes a task."""
     while not killed and not ended.is_set():
-        for name, one in executors.all().items():
-            if one.isActive() and one.activeTasks() > 0:
-                os.kill(_pid_of(cluster, name), signal.SIGKILL)
-                killed.append(name)
-                return
-        time.sleep(0.02)
+        for name in executors.busy():
+            os.kill(_pid_of(cluster, name), signal.SIGKILL)
+            killed.append(name)
+            return
+        time.sleep(0.005)
 
 
 def _peak_bytes(spark):
@@ -103,6 +108,7 @@ def _refresh(spark, cluster, way, t, names):
     return {
         "modes": sorted(modes),
         "verified": all(t.verify(name).ok for name in names),
+        "killed": killed,
         "lost": [name for name in killed if not executors.all()[name].isActive()],
         "tasks elsewhere": sum(after[name] - before.get(name, 0) for name in after if name not in killed),
     }

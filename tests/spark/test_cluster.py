@@ -56,7 +56,8 @@ def test_every_way_of_refreshing(run):
 def test_an_executor_that_dies_at_work_costs_nothing_but_time(run):
     found = run("killed executor")["killed executor"]
 
-    assert len(found["lost"]) == 1
+    assert len(found["killed"]) == 1
+    assert found["lost"] == found["killed"]
     assert found["tasks elsewhere"] > 0
     assert found["modes"] == ["differential"]
     assert found["verified"]

@@ -345,7 +345,7 @@ class HadoopStorage:
                     is_left = bool(self._fs.delete(self._path(unfinished), False))
                 is_ours = not is_left and self.get(address) == data
             except OSError:
-                raise UncertainPutError(str(error)) from error
+                raise UncertainPutError(address, str(error)) from error
             if is_left:
                 raise
             if not is_ours:

@@ -387,7 +387,7 @@ class ObjectStorage:
             try:
                 there = self._there(address)
             except OSError:
-                raise UncertainPutError(str(refused)) from refused
+                raise UncertainPutError(address, str(refused)) from refused
             if there == data:
                 return None
             if there is not None:
@@ -396,7 +396,7 @@ class ObjectStorage:
             if monotonic() > until:
                 break
         if is_lost:
-            raise UncertainPutError(str(refused)) from refused
+            raise UncertainPutError(address, str(refused)) from refused
         raise refused
 
     def _there(self, address: str) -> bytes | None:

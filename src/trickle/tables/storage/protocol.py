@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, Protocol, TypeAlias
 
+from trickle.errors import StorageError
+
 Mark: TypeAlias = Hashable
 """What distinguishes a file from another put in its place: an inode and its times, or an ETag."""
 
@@ -55,8 +57,13 @@ class Scannable:
 NOTHING_SEEN: Final[Mapping[str, Mark]] = MappingProxyType({})
 
 
-class UncertainPutError(OSError):
+class UncertainPutError(StorageError):
     """A file was put, and nobody said whether it arrived: it may come to be there later."""
+
+    def __init__(self, address: str, why: str) -> None:
+        """Say which one, and what the store said."""
+        text = f"Nobody said whether {address} was written ({why})"
+        super().__init__("STORAGE_FAILED", text, hint="Refresh again: it finds out whether that commit was made.")
 
 
 class TooLargeError(OSError):
