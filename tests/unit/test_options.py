@@ -52,6 +52,7 @@ FACTS = {
         tables/cache/column_index.py: _BITS _PLACE
         tables/cache/encoding.py: MAX_DIGITS
         tables/delta/driver/find.py: _WIDEST _PLACE
+        tables/delta/schema.py: _DOUBLE_DIGITS
         tables/storage/hadoop.py: _TO_THE_END
     """,
     "of formats and protocols": """
@@ -62,7 +63,7 @@ FACTS = {
         cli/run.py: INTERRUPTED
         cli/spark.py: _PAIR
         model/names.py: _MAX_PARTS _NAME_BYTES
-        model/options.py: MIB GIB _MOST ENOUGH_MEMORY
+        model/options.py: MIB GIB _MAX ENOUGH_MEMORY
         model/schedule.py: _CRON_FIELDS _YEAR_SECONDS _SHORTEST
         observe/places.py: _WITH_CATALOG
         sql/reader.py: _MAX_PARTS
