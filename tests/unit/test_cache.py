@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[2] / "src/trickle"
 UNBOUNDED = {
     "algebra/node.py: _SHAPES",  # the kinds of nodes
     "tables/storage/schemes.py: _opened",  # the buckets that a process works with
+    "tables/storage/schemes.py: _said",  # what it said of them
     "tables/storage/settings.py: _given",  # the settings
     "warehouse.py: _elsewhere",  # the warehouses of a process
     "warehouse.py: _listed",

@@ -70,7 +70,7 @@ FACTS = {
         cli/doctor.py: _GIB _ENOUGH_MEMORY _ENOUGH_DISK
         tables/delta/deletion_vectors.py: _ENCODED_UUID
         tables/delta/driver/find.py: _FOOTER_END
-        tables/delta/driver/fit.py: _MAX_LEGACY_WRITER _NEWEST_READER
+        tables/delta/driver/fit.py: _FEED_WRITER _MAX_LEGACY_WRITER _NEWEST_READER
         tables/storage/disk_cache.py: _SUM
         tables/storage/failures.py: _SURE _NOT_SURE
     """,
@@ -90,6 +90,8 @@ FACTS = {
         tables/storage/disk_cache.py: _TOUCHED_EVERY
         tables/storage/hadoop.py: _OLD_SECONDS
         tables/storage/local.py: _OLD_SECONDS
+        tables/storage/object_store.py: PATIENCE
+        tables/storage/schemes.py: _TRIED_EVERY
         tables/storage/small_files.py: _JUST_NOW
         warehouse.py: SETTLE_SECONDS LISTED_SECONDS
     """,
@@ -112,6 +114,8 @@ FACTS = {
         engine/replacement.py: _TIMES
         engine/upstream.py: _DEPTH
         schedule/lease.py: _TERMS_BACK
+        tables/delta/driver/housekeeping.py: _TRIES
+        tables/delta/history.py: _TRIES
         tables/storage/object_store.py: _TRIES
     """,
     "of the process, which has many engines: tests give a storage its own": """
@@ -122,6 +126,7 @@ FACTS = {
         tables/storage/disk_cache.py: BLOCK _CHARGED
         tables/storage/hadoop.py: _AT_ONCE COPIED COPIES _STEPS
         tables/storage/object_store.py: _AT_ONCE CACHE_BYTES _OPEN_AT_ONCE _BEFORE_HINT _GAP
+        tables/storage/protocol.py: LATE_COMMITS
         tables/storage/remote_file.py: TAIL BLOCK
     """,
     "of Spark: tests of the border cross it": "tables/arrow/spark.py: _ONE_BATCH",

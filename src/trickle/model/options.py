@@ -114,6 +114,9 @@ class Options:
         512 * MIB, "bytes", "Spark handles look-ups that are expected to find more.", in_memory=True
     )
     lookup_file_bytes: int = _limit(4 * GIB, "bytes", "Spark handles look-ups that must search larger files.")
+    read_ahead_bytes: int = _limit(
+        4 * MIB, "bytes", "Of larger changes on object stores, it is asked first whether their files are there."
+    )
     scanned_files: int = _limit(1000, "files", "Delta lists the files of a table with more when Spark reads it.")
     lookup_files: int = _limit(4000, "files", "Spark handles look-ups that must search more files.")
     bundle_files: int = _limit(

@@ -120,6 +120,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             lookup_bytes=0,
             scanned_files=0,
             lookup_file_bytes=0,
+            read_ahead_bytes=0,
             lookup_cache_entries=0,
             log_commits_kept=1,
             upstream_kept=1,

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from trickle.model.keys import TableKeys
     from trickle.tables.cache.columns import ColumnCache
 
-_READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
@@ -171,7 +170,7 @@ class DeltaSource:
         files = (*plan.feed, *plan.added, *plan.removed, *(after for _, after in plan.remasked))
         if folder is None or folder.storage.path(folder.address) is not None or not self._driver_io:
             return
-        if 0 < sum(file.size for file in files) <= _READ_AHEAD_BYTES:
+        if 0 < sum(file.size for file in files) <= self.options.read_ahead_bytes:
             folder.storage.fetch(self.table.addresses(files))
 
     def _alteration(self, since: int, commits: Sequence[Commit], columns: Sequence[str]) -> Reason | None:
