@@ -235,7 +235,7 @@ def test_credentials_that_only_hadoop_knows_how_to_get_are_asked_of_it(spark: Sp
         folder = folder_at("s3a://asked/x")
         assert folder is not None
         storage: Any = folder.storage
-        credential = storage._renewed()
+        credential = storage._client._renewed()
         assert (credential["access_key_id"], credential["token"]) == ("of-the-jvm", "token")
         storage.put_if_absent(folder / "y", b"z")
         assert storage.get(folder / "y") == b"z"

@@ -13,7 +13,7 @@ import pytest
 from trickle import Options, Trickle
 from trickle.engine.upkeep import Housekeeping
 from trickle.errors import StorageError
-from trickle.tables.storage import object_store, schemes
+from trickle.tables.storage import client, schemes
 from trickle.testing.s3_proxy import Proxy, Request, s3_proxy
 
 if TYPE_CHECKING:
@@ -191,8 +191,8 @@ def test_what_passes_is_waited_for(shop: Shop, proxy: Proxy, fault: str, method:
 def test_what_stays_is_one_error_and_the_next_refresh_is_right(
     shop: Shop, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, fault: str, code: str, method: str
 ) -> None:
-    monkeypatch.setattr(object_store, "PATIENCE", 0.0)
-    monkeypatch.setattr(object_store, "RETRY", {"max_retries": 1})
+    monkeypatch.setattr(client, "PATIENCE", 0.0)
+    monkeypatch.setattr(client, "RETRY", {"max_retries": 1})
     schemes._opened.pop(f"s3a://{BUCKET}", None)
     shop.t = Trickle(shop.spark, options=Options(disk_cache_bytes=10**8 + len(fault + method)))
     shop.t.create(shop["totals"], shop.query(TOTALS))

@@ -45,7 +45,7 @@ def proxy() -> Iterator[Proxy]:
     """A proxy before a server that this process without Spark was told of."""
     with s3_server() as server, s3_proxy(server.endpoint) as running:
         server.make_bucket("logs")
-        settings.give_settings(
+        settings.use_settings(
             {**server.settings, "spark.hadoop.fs.s3a.endpoint": running.endpoint, "spark.master": "local"}
         )
         yield running

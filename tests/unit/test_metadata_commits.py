@@ -32,7 +32,7 @@ PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 4}
 def bucket() -> Iterator[str]:
     with s3_server() as server:
         server.make_bucket("metadata")
-        settings.give_settings({**server.settings, "spark.master": "local"})
+        settings.use_settings({**server.settings, "spark.master": "local"})
         yield "s3a://metadata"
         settings._given.clear()
         schemes._opened.pop("s3a://metadata", None)

@@ -21,7 +21,7 @@ from trickle.errors import StorageError
 from trickle.model.options import Options
 from trickle.tables.cache.columns import ColumnCache
 from trickle.tables.delta.driver.find import Finder
-from trickle.tables.storage import object_store
+from trickle.tables.storage import client, object_store
 from trickle.tables.storage.credentials import s3_settings
 from trickle.tables.storage.disk_cache import DiskCache
 from trickle.tables.storage.object_store import ObjectStorage
@@ -42,7 +42,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.fixture
 def proxy(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    monkeypatch.setattr(object_store, "RETRY", {"max_retries": 2})
+    monkeypatch.setattr(client, "RETRY", {"max_retries": 2})
     with s3_proxy(server.endpoint) as running:
         yield running
 
@@ -136,7 +136,7 @@ def test_a_store_that_stays_away_is_one_clear_error(proxy: Proxy, folder: Folder
 
 
 def test_all_tries_together_have_an_end(proxy: Proxy, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_store, "PATIENCE", 0.0)
+    monkeypatch.setattr(client, "PATIENCE", 0.0)
     proxy.fault = Times("GET", "cut body", -1)
 
     with pytest.raises(StorageError, match="STORAGE_FAILED"):
@@ -238,7 +238,7 @@ def test_many_writers_of_numbered_files_lose_and_double_nothing(
     proxy: Proxy, folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What commits are made of: each writer takes the next free number, while answers get lost."""
-    monkeypatch.setattr(object_store, "RETRY", {"max_retries": 9})
+    monkeypatch.setattr(client, "RETRY", {"max_retries": 9})
     counter = iter(range(10**6))
     proxy.fault = lambda request: "lost answer" if request.method == "PUT" and next(counter) % 5 == 0 else None
     done: list[bytes] = []

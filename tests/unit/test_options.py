@@ -86,11 +86,11 @@ FACTS = {
         schedule/idle.py: _STOP_SECONDS
         schedule/loop.py: _FAILED_SECONDS
         schedule/memory.py: _WAIT_SECONDS _TRANSIENT_SECONDS
+        tables/storage/client.py: PATIENCE
         tables/storage/credentials.py: _ASKED_FOR _METADATA_WAIT
         tables/storage/disk_cache.py: _TOUCHED_EVERY
         tables/storage/hadoop.py: _OLD_SECONDS
         tables/storage/local.py: _OLD_SECONDS
-        tables/storage/object_store.py: PATIENCE
         tables/storage/schemes.py: _TRIED_EVERY
         tables/storage/small_files.py: _JUST_NOW
         warehouse.py: SETTLE_SECONDS LISTED_SECONDS
@@ -116,7 +116,7 @@ FACTS = {
         schedule/lease.py: _TERMS_BACK
         tables/delta/driver/housekeeping.py: _TRIES
         tables/delta/history.py: _TRIES
-        tables/storage/object_store.py: _TRIES
+        tables/storage/client.py: TRIES
     """,
     "of the process, which has many engines: tests give a storage its own": """
         engine/workspaces.py: _COPIES

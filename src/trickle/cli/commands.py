@@ -31,10 +31,10 @@ def observing(settings: Settings) -> Iterator[Observer]:
     """Look at the tables: by their logs alone if they are in a folder, else in a session."""
     from trickle.observe.observer import Observer
     from trickle.observe.places import warehouse_places
-    from trickle.tables.storage.settings import give_settings
+    from trickle.tables.storage.settings import use_settings
 
     if not settings.has_own_session:
-        give_settings(settings.spark_settings)
+        use_settings(settings.spark_settings)
         yield Observer(warehouse_places(settings.folder(), settings.schema))
         return
     with _session(settings) as trickle:

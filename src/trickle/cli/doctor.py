@@ -51,9 +51,9 @@ class Finding:
 def doctor(settings: Settings, *, quick: bool) -> int:
     """Look at everything; 1 if something is wrong."""
     from trickle.cli.spark import quiet_spark, waiting
-    from trickle.tables.storage.settings import give_settings
+    from trickle.tables.storage.settings import use_settings
 
-    give_settings(settings.spark_settings)  # for what is looked at without Spark
+    use_settings(settings.spark_settings)  # for what is looked at without Spark
     if not quick:
         quiet_spark(settings)  # not later: while something is shown, the streams of Python are not its own
     found: list[Finding] = []

@@ -16,16 +16,15 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import AzureStore, GCSStore, S3Store
 
+from trickle.tables.storage import client
+from trickle.tables.storage.client import Client
 from trickle.tables.storage.disk_cache import BLOCK as DISK_BLOCK
 from trickle.tables.storage.disk_cache import together
 from trickle.tables.storage.failures import (
@@ -33,7 +32,6 @@ from trickle.tables.storage.failures import (
     is_uncertain,
     no_conditions,
     storage_error,
-    unusable_settings,
 )
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import LATE_COMMITS, NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
@@ -52,13 +50,6 @@ _POOL: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-storage"
 _PARTS: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-parts")
 """For parts of files, which threads of the other one wait for."""
 
-_TRIES: Final = 3
-"""How often a read is tried whose body breaks off; refusals to answer are retried by the client."""
-
-RETRY: Final = {"max_retries": 8, "retry_timeout": timedelta(seconds=20)}
-PATIENCE: Final = 45.0
-"""Seconds after which nothing is tried again: with the client's own tries all end after about a minute."""
-
 CACHE_BYTES: Final = 64 * 1024 * 1024
 """Of small files, in memory."""
 
@@ -72,18 +63,6 @@ _COMMIT: Final = re.compile(r"/\d{20}\.json")
 _LASTING: Final = re.compile(r"[^/]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.(parquet|bin)")
 _BEFORE_HINT: Final = 200
 """Commits before the last checkpoint whose ETags one page of a list tells too."""
-
-_MARGIN: Final = timedelta(seconds=60)
-_OPTIONS: Final = {
-    "access_key_id": "access_key_id",
-    "secret_access_key": "secret_access_key",
-    "token": "session_token",
-    "access_key": "account_key",
-    "sas_token": "sas_token",
-}
-"""What polars calls the parts of credentials."""
-
-_KINDS: Final = {"s3": S3Store, "azure": AzureStore, "gcs": GCSStore}
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -115,17 +94,8 @@ class ObjectStorage:
     ) -> None:
         """Make a client; asks nothing yet."""
         self.root = root
-        self._settings = settings
         self._tail, self._block, self._disk = tail, block, disk
-        self._credential: _Credential | None = None
-        config = {"bucket": root.partition("://")[2], **settings.config} if kind == "s3" else settings.config
-        provider = {} if settings.provider is None else {"credential_provider": self._renewed}
-        try:
-            self._store: Any = _KINDS[kind](
-                config=config, client_options=settings.client or None, retry_config=RETRY, **provider
-            )
-        except (BaseError, ValueError):
-            raise unusable_settings(root, (*config, *settings.client)) from None
+        self._client = Client(kind, root, settings)
         self._has_suffixes = kind != "azure"
         self.overwrites_late = kind == "s3"
         self._is_checked = not settings.is_custom
@@ -135,24 +105,9 @@ class ObjectStorage:
     def __repr__(self) -> str:
         return f"ObjectStorage({self.root!r})"
 
-    def _renewed(self) -> Mapping[str, Any]:
-        """Return credentials that last for a while."""
-        held = self._credential
-        if held is None or not held.is_good:
-            found = self._settings.provider() if self._settings.provider is not None else None
-            if found is not None:
-                held = self._credential = _Credential(found)
-            if held is None:
-                message = "there are no credentials any more"
-                raise PermissionError(message)
-        return held.values
-
-    def _path(self, address: str) -> str:
-        return address[len(self.root) + 1 :]
-
     def _key(self, address: str, mark: Mark | None = None) -> str:
         """Return what a file is called on this machine's disk: on another server it is another file."""
-        server = (self._settings.config.get(name) for name in ("endpoint", "account_name", "base_url"))
+        server = (self._client.settings.config.get(name) for name in ("endpoint", "account_name", "base_url"))
         return blake2b("\n".join(map(str, (*server, address, mark))).encode(), digest_size=20).hexdigest()
 
     def _kept_on_disk(
@@ -162,23 +117,6 @@ class ObjectStorage:
         if self._disk is None or (mark is None and not _is_lasting(address)):
             return nullcontext()
         return self._disk.opened(self._key(address, mark), size)
-
-    @contextmanager
-    def _named(self, address: str, *, puts: bool = False) -> Iterator[None]:
-        """Turn the client's errors into ours."""
-        try:
-            yield
-        except FileNotFoundError as error:
-            if (other := storage_error(error, address, puts=puts)) is not None:
-                raise other from None
-            raise FileNotFoundError(address) from None
-        except ValueError as error:
-            if "parse path" not in str(error):
-                raise
-            raise FileNotFoundError(address) from error  # a name that no file can have
-        except BaseError as error:
-            # The client's own text may have the whole request in it.
-            raise storage_error(error, address) or OSError(type(error).__name__) from None
 
     def _at_once(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
         return list(map(do, items)) if len(items) < 2 else list(_POOL.map(do, items))
@@ -192,8 +130,10 @@ class ObjectStorage:
         return self._listed(log, max(self._hinted(log) - _BEFORE_HINT, -1)) or self._listed(log, -1)
 
     def _listed(self, log: str, since: int) -> dict[int, Mark]:
-        offset = None if since < 0 else f"{self._path(log)}/{since:020d}"
-        return self._tried(log, lambda: dict(_commits(obstore.list(self._store, self._path(log), offset=offset))))
+        offset = None if since < 0 else f"{self._client.path(log)}/{since:020d}"
+        return self._client.tried(
+            log, lambda: dict(_commits(obstore.list(self._client.store, self._client.path(log), offset=offset)))
+        )
 
     def _hinted(self, log: str) -> int:
         """Return a version to list from, by the hint to the last checkpoint: a long log has many pages."""
@@ -214,8 +154,8 @@ class ObjectStorage:
             return None
 
     def _head(self, address: str) -> Any:
-        with self._named(address):
-            return obstore.head(self._store, self._path(address))
+        with self._client.named(address):
+            return obstore.head(self._client.store, self._client.path(address))
 
     def size(self, address: str) -> int:
         """Return the bytes of a file."""
@@ -232,30 +172,18 @@ class ObjectStorage:
                 data = None if kept is None else kept.read(0, kept.size)
             if data is not None:
                 return data, seen
-        data, mark = self._tried(address, lambda: self._get(address))
+        data, mark = self._client.tried(address, lambda: self._get(address))
         self._keep_commit(address, data, mark)
         return data, mark
 
     def _get(self, address: str) -> tuple[bytes, Mark | None]:
-        answer = obstore.get(self._store, self._path(address))
+        answer = obstore.get(self._client.store, self._client.path(address))
         return bytes(answer.bytes()), _tag(answer.meta)
 
     def _keep_commit(self, address: str, data: bytes, mark: Mark | None) -> None:
         """Keep a commit of a log under its ETag, for the next process to which a list of the log tells the same."""
         if self._disk is not None and mark is not None and _COMMIT.fullmatch(address, address.rfind("/")):
             self._disk.keep(self._key(address, mark), len(data), 0, data)
-
-    def _tried(self, address: str, read: Callable[[], R]) -> R:
-        """Read again what broke off."""
-        until = monotonic() + PATIENCE
-        with self._named(address):
-            for _ in range(_TRIES - 1):
-                try:
-                    return read()
-                except BaseError as error:
-                    if not is_uncertain(error) or monotonic() > until:
-                        raise
-            return read()
 
     def get_many(
         self, addresses: Sequence[str], seen: Mapping[str, Mark] = NOTHING_SEEN
@@ -296,8 +224,10 @@ class ObjectStorage:
         if not asked:
             return [b"" for _ in ranges]
         starts, lengths = [starts[place] for place in asked], [lengths[place] for place in asked]
-        path = self._path(address)
-        parts = self._tried(address, lambda: obstore.get_ranges(self._store, path, starts=starts, lengths=lengths))
+        path = self._client.path(address)
+        parts = self._client.tried(
+            address, lambda: obstore.get_ranges(self._client.store, path, starts=starts, lengths=lengths)
+        )
         read = dict(zip(asked, map(bytes, parts), strict=True))
         return [read.get(place, b"") for place in range(len(ranges))]
 
@@ -309,7 +239,7 @@ class ObjectStorage:
 
         def fetch(part: tuple[str, int, int, int]) -> None:
             address, size, start, length = part
-            data, tag = self._tried(address, lambda: self._part(address, start, length))
+            data, tag = self._client.tried(address, lambda: self._part(address, start, length))
             if self._disk is not None and mark in (None, tag):
                 self._disk.keep(self._key(address, mark), size, start, data)
 
@@ -344,15 +274,20 @@ class ObjectStorage:
 
     def names(self, folder: str) -> list[str]:
         """List the files and the prefixes; the marker of a folder is not in it."""
-        found = self._tried(folder, lambda: obstore.list_with_delimiter(self._store, prefix=self._path(folder)))
+        found = self._client.tried(
+            folder, lambda: obstore.list_with_delimiter(self._client.store, prefix=self._client.path(folder))
+        )
         paths = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
-        prefix = f"{self._path(folder)}/".lstrip("/")
+        prefix = f"{self._client.path(folder)}/".lstrip("/")
         return [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
 
     def is_folder(self, address: str) -> bool:
         """Return whether a file lies under the prefix."""
-        with self._named(address):
-            return next(iter(obstore.list(self._store, prefix=self._path(address), chunk_size=1)), None) is not None
+        with self._client.named(address):
+            return (
+                next(iter(obstore.list(self._client.store, prefix=self._client.path(address), chunk_size=1)), None)
+                is not None
+            )
 
     def make_folder(self, address: str, *, parents: bool = False) -> None:
         """Do nothing: there are no folders."""
@@ -364,8 +299,8 @@ class ObjectStorage:
 
     def put(self, address: str, data: bytes) -> None:
         """Write a file."""
-        with self._named(address, puts=True):
-            obstore.put(self._store, self._path(address), data)
+        with self._client.named(address, puts=True):
+            obstore.put(self._client.store, self._client.path(address), data)
 
     def put_if_absent(self, address: str, data: bytes) -> Mark | None:
         """Write a file under the condition that there is none.
@@ -373,10 +308,12 @@ class ObjectStorage:
         Whatever the answer, one that has these bytes is ours: an answer was lost, and the client tried again.
         """
         self._check_conditions(address)
-        until = monotonic() + PATIENCE
-        for _ in range(_TRIES):
+        until = monotonic() + client.PATIENCE
+        for _ in range(client.TRIES):
             try:
-                made = obstore.put(self._store, self._path(address), data, mode="create", use_multipart=False)
+                made = obstore.put(
+                    self._client.store, self._client.path(address), data, mode="create", use_multipart=False
+                )
                 self._keep_commit(address, data, _tag(made))
                 return _tag(made)
             except (BaseError, FileNotFoundError) as error:
@@ -414,10 +351,10 @@ class ObjectStorage:
         if self._is_checked:
             return
         probe = f"{address.rpartition('/')[0]}/.trickle-{uuid.uuid4()}.tmp"
-        with self._named(address, puts=True):
+        with self._client.named(address, puts=True):
             try:
                 for _ in range(2):
-                    obstore.put(self._store, self._path(probe), b"", mode="create", use_multipart=False)
+                    obstore.put(self._client.store, self._client.path(probe), b"", mode="create", use_multipart=False)
             except BaseError as error:
                 if not is_refused_condition(error):
                     raise
@@ -428,16 +365,16 @@ class ObjectStorage:
 
     def delete(self, *addresses: str) -> None:
         """Delete files, as many with one request as the store can."""
-        paths = list(map(self._path, addresses))
+        paths = list(map(self._client.path, addresses))
         if not paths:
             return
-        with self._named(addresses[0]):
+        with self._client.named(addresses[0]):
             try:
-                obstore.delete(self._store, paths if len(paths) > 1 else paths[0])
+                obstore.delete(self._client.store, paths if len(paths) > 1 else paths[0])
             except FileNotFoundError:  # stores that delete one by one stop there
                 for path in paths if len(paths) > 1 else ():
                     with suppress(FileNotFoundError):
-                        obstore.delete(self._store, path)
+                        obstore.delete(self._client.store, path)
 
     def sweep(self, folder: str) -> None:
         """Do nothing: there are no unfinished files."""
@@ -468,7 +405,7 @@ class ObjectStorage:
                     if not start:
                         self._small.keep(address, tail, was_asked=False)
                     return kept.size, tail, None
-        size, tail, mark = self._tried(address, lambda: self._fetched_end(address))
+        size, tail, mark = self._client.tried(address, lambda: self._fetched_end(address))
         if len(tail) == size:
             self._small.keep(address, tail)
         mark = None if _is_lasting(address) else mark
@@ -477,16 +414,16 @@ class ObjectStorage:
         return size, tail, mark
 
     def _part(self, address: str, start: int, length: int) -> tuple[bytes, Mark | None]:
-        answer = obstore.get(self._store, self._path(address), options={"range": (start, start + length)})
+        answer = obstore.get(self._client.store, self._client.path(address), options={"range": (start, start + length)})
         return bytes(answer.bytes()), _tag(answer.meta)
 
     def _fetched_end(self, address: str) -> tuple[int, bytes, Mark | None]:
-        path = self._path(address)
+        path = self._client.path(address)
         if self._has_suffixes:
-            answer = obstore.get(self._store, path, options={"range": {"suffix": self._tail}})
+            answer = obstore.get(self._client.store, path, options={"range": {"suffix": self._tail}})
         else:
-            size = int(obstore.head(self._store, path)["size"])
-            answer = obstore.get(self._store, path, options={"range": (max(size - self._tail, 0), size)})
+            size = int(obstore.head(self._client.store, path)["size"])
+            answer = obstore.get(self._client.store, path, options={"range": (max(size - self._tail, 0), size)})
         return int(answer.meta["size"]), bytes(answer.bytes()), _tag(answer.meta)
 
     @contextmanager
@@ -528,12 +465,7 @@ class ObjectStorage:
         return None
 
     def _scanned_there(self, addresses: Sequence[str]) -> Scannable:
-        options = {**self._settings.config, **self._settings.client}
-        if self._settings.provider is not None:
-            held = self._renewed()
-            options |= {option: held[name] for name, option in _OPTIONS.items() if held.get(name)}
-        texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-        return Scannable(list(addresses), {"storage_options": texts})
+        return Scannable(list(addresses), {"storage_options": self._client.options()})
 
     @contextmanager
     def writable(self, address: str) -> Iterator[Sink]:
@@ -579,15 +511,3 @@ def _commits(pages: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Mark]]:
         name = item["path"].rpartition("/")[2]
         if len(name) == 25 and name.endswith(".json") and name[:20].isdigit():
             yield int(name[:20]), _tag(item)
-
-
-@dataclass(frozen=True, slots=True)
-class _Credential:
-    """Credentials, which no text shows."""
-
-    values: Mapping[str, Any] = field(repr=False)
-
-    @property
-    def is_good(self) -> bool:
-        ends = self.values["expires_at"]
-        return ends is None or ends - _MARGIN > datetime.now(UTC)

@@ -140,7 +140,7 @@ def hadoop_conf(context: Any) -> Any:
 _given: dict[str, str] = {}
 
 
-def give_settings(settings: Mapping[str, str]) -> None:
+def use_settings(settings: Mapping[str, str]) -> None:
     """Take Spark's settings for a process in which no Spark runs; those that are not for Hadoop are passed over."""
     _given.update({key.removeprefix(_PREFIX): value for key, value in settings.items() if key.startswith(_PREFIX)})
 
