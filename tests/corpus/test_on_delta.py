@@ -46,7 +46,7 @@ def test_table_on_delta_lake_equals_a_recompute(spark: SparkSession, case: Case,
 
 
 def _on_s3() -> list[ParameterSet]:
-    """Give one case of twelve; two of them for `make test`."""
+    """Return one case of twelve; two of them for `make test`."""
     chosen = MAINTAINED[5::12]
     quick = chosen[3 :: len(chosen) // 2]
     return [pytest.param(case, id=case.title, marks=() if case in quick else pytest.mark.slow) for case in chosen]

@@ -53,11 +53,11 @@ def write_calls(jvm: Jvm, plan: Any) -> Any:
         if not _is_known(owner, function):
             text = f"the DataFrame's plan cannot be stored: it calls {owner or 'an object'}.{function}."
             raise DefinitionError("UNSTORABLE_PLAN", text, hint="Give the query as SQL text.")
-        told = json.dumps(
+        described = json.dumps(
             [owner, function, call.propagateNull(), call.returnNullable(), call.isDeterministic()],
         )
         target = [] if owner is not None else [call.targetObject()]
-        parts = [jvm.literal(MARK), jvm.literal(told), jvm.literal(None, call.dataType()), *target]
+        parts = [jvm.literal(MARK), jvm.literal(described), jvm.literal(None, call.dataType()), *target]
         form = jvm.cls("org.apache.spark.sql.catalyst.expressions.Coalesce")
         written.append((call, form(jvm.seq([*parts, *items(call.arguments())]))))
     return plan.transformAllExpressions(jvm.replacing(written))
@@ -77,8 +77,8 @@ def read_calls(jvm: Jvm, plan: Any) -> Any:
 def _call(jvm: Jvm, written: Any) -> Any:
     named = "what it says cannot be read"
     try:
-        _, told, typed, *args = items(written.children())
-        owner, function, *flags = json.loads(_text(jvm, told) or "")
+        _, described, typed, *args = items(written.children())
+        owner, function, *flags = json.loads(_text(jvm, described) or "")
         named = f"{owner or 'an object'}.{function}"
         if not _is_known(owner, function):
             raise ValueError(function)

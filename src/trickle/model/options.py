@@ -383,7 +383,7 @@ def memory_bytes() -> int:
 
 
 def group_bounds(root: Path = Path("/")) -> Iterator[int]:
-    """Give the bounds in bytes of the control groups that this process is in, each of which lies in another."""
+    """Yield the bounds in bytes of the control groups that this process is in, each of which lies in another."""
     try:
         groups = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -77,8 +77,8 @@ def _put_properties(spark: SparkSession, name: str, properties: Mapping[str, str
     table = open_table(spark, place)
     if CHANGE_FEED in properties and not may_have_feed(table.log.protocol(table.log.head())):
         return False
-    told = {key: value for key, value in properties.items() if value is not None}
-    return commit_metadata(table, change, "SET TBLPROPERTIES", {"properties": json.dumps(told)})
+    given = {key: value for key, value in properties.items() if value is not None}
+    return commit_metadata(table, change, "SET TBLPROPERTIES", {"properties": json.dumps(given)})
 
 
 def _is_put(key: str) -> bool:

@@ -430,7 +430,7 @@ class HadoopStorage:
         addresses: Sequence[str],
         parts: Sequence[Sequence[tuple[int, int]]] = (),  # noqa: ARG002 - files are copied whole
     ) -> Iterator[Scannable]:
-        """Give copies; polars knows no file system of Hadoop.
+        """Yield copies; polars knows no file system of Hadoop.
 
         Raises:
             TooLargeError: There is too much to copy.

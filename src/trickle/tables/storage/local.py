@@ -177,7 +177,7 @@ class LocalStorage:
         addresses: Sequence[str],
         parts: Sequence[Sequence[tuple[int, int]]] = (),  # noqa: ARG002 - they are read where they are
     ) -> Iterator[Scannable]:
-        """Give the paths."""
+        """Yield the paths."""
         yield Scannable(list(addresses))
 
     @contextmanager

@@ -184,7 +184,7 @@ class Storage(Protocol):
     def scannable(
         self, addresses: Sequence[str], parts: Sequence[Sequence[tuple[int, int]]] = ()
     ) -> AbstractContextManager[Scannable]:
-        """Give files as polars takes them, for as long as the context lasts.
+        """Yield files as polars takes them, for as long as the context lasts.
 
         ``parts`` tells of each what will be read: without it, nothing is fetched before.
 

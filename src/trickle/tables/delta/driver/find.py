@@ -211,7 +211,7 @@ class Finder:
     def _scannable(
         self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
     ) -> AbstractContextManager[Scannable]:
-        """Give some files to polars, which will read these columns."""
+        """Lend some files to polars, which will read these columns."""
         are_known = all(facts[number].chunks.keys() >= set(names) for number in numbers)
         parts = [facts[number].parts(names) for number in numbers] if are_known else ()
         return self._storage.scannable([files[number] for number in numbers], parts)

@@ -85,7 +85,7 @@ def commit_metadata(
     operation: str,
     parameters: Mapping[str, str],
 ) -> bool:
-    """Give a table the metadata that ``change`` makes of what it has; False if only Delta can.
+    """Set the metadata of a table to what ``change`` makes of it; False if only Delta can.
 
     Raises:
         ConflictError: Others committed again and again meanwhile.
