@@ -39,8 +39,10 @@ class Waiting:
     """Why a stream table is suspended.
 
     Attributes:
+        since: When it was suspended.
         cause: ``user``, ``failures``, ``fuse`` or ``replacement``.
         code: The code of the error, if one led to it.
+        message: The reason that was given, or the text of the error.
     """
 
     since: datetime | None
@@ -101,6 +103,7 @@ class PastRefresh:
     """One refresh of a stream table, as its commit tells.
 
     Attributes:
+        table: The stream table.
         version: The version of the stream table that it made.
         started: When it began.
         committed: When it committed.

@@ -31,7 +31,8 @@ class RefreshReport:
         seconds: The total time.
         steps: The seconds of each step, in order.
         changed: Change rows that a differential refresh read from each source.
-        estimate: The estimated seconds of both modes, by which ``auto`` chose; None if there was no choice.
+        estimate: The estimated seconds of both modes, ``differential`` and ``full``, by which ``auto`` chose; None if there was
+            no choice.
         warnings: What the table lacks though the refresh went well: ``STALE_UPSTREAM``, ``CHANGE_SKIPPED``; or what makes it
             slow: ``SPARK_STORAGE``.
     """
@@ -92,6 +93,7 @@ class VerifyReport:
     """How a stream table compares with a recompute at the same source versions.
 
     Attributes:
+        table: The stream table.
         ok: True if both are the same multiset of rows and the declared keys of the sources hold.
         rows: Rows of the stream table that were compared.
         missing: Rows of the query that the table lacks.
