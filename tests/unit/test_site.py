@@ -39,8 +39,18 @@ def test_every_law_of_an_operator_has_its_proof():
     operators = (ROOT / "docs" / "reference" / "operators.md").read_text(encoding="utf-8")
     sections = re.split(r"^## ", laws, flags=re.MULTILINE)[2:-1]
 
-    assert all("**Proof.**" in section or "magnitudes" in section for section in sections)
-    assert laws.count("**Law.**") >= 8
-    for law in ("ΔL ⋈ R1 + L0 ⋈ ΔR", "J(ΔL, R1) + J(L', R1) - J(L', R0)", "state(R0) + state(ΔR)", "F(Dk, E1)"):
+    for section in sections:
+        proofs = section.split("**Law.**")[1:]
+        assert proofs, section.splitlines()[0]
+        assert all("**Proof.**" in proof and "∎" in proof for proof in proofs), section.splitlines()[0]
+    assert laws.count("**Law.**") >= 10
+    for law in (
+        "Δ(L ⟕ R) = ΔL ⋈ R1 + L0 ⋈ ΔR + pad(ΔL ▷ R1 + L' ▷ R1 - L' ▷ R0)",
+        "Δ(L × v(R)) = ΔL × v(R1) + L0 × (v(R1) - v(R0))",
+        "ΔL ⋈ R1 + L0 ⋈ ΔR",
+        "J(ΔL, R1) + J(L', R1) - J(L', R0)",
+        "state(R0) + state(ΔR)",
+        "F(Dk, E1)",
+    ):
         assert law in laws
         assert law in operators
