@@ -14,6 +14,7 @@ from bench.storage import COUNTED, DIRECT, FAR_NOTHING, FAR_ROW, LOCAL, SOURCES
 from bench.storage import QUERIES as STORED
 from bench.summary import (
     auto_ratio,
+    beside_plain,
     create_ratio,
     full_seconds,
     geometric_mean,
@@ -166,15 +167,9 @@ def _memory(results: Results) -> str | None:
 def _kinds(results: Results) -> str | None:
     shown = []
     for run in _runs(results, "tables"):
-        plain = [run.case(case_name(KINDS[0], query)) for query in QUERIES]
-        for kind in KINDS[1:]:
+        for kind in KINDS:
             cases = [run.case(case_name(kind, query)) for query in QUERIES]
-            both = [
-                ratio(median_seconds(case, DIFFERENTIAL), median_seconds(other, DIFFERENTIAL))
-                for case, other in zip(cases, plain, strict=True)
-                if case and other
-            ]
-            shown.append(f"{kind.name} {times(geometric_mean(both))}")
+            shown.append(f"{kind.name} {times(geometric_mean(beside_plain(case) for case in cases if case))}")
     return "; ".join(shown) or None
 
 

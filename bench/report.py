@@ -69,8 +69,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "freshness": "Another process commits single rows to a source while the loop runs; two stream tables follow it on commit. "
     "The time is that from the commit of the source to the commit of the stream table that has its row, by the logs of both.",
     "tables": "The same five queries over sources with the same rows, each of another kind; 0.1 % of the rows updated, as many "
-    "inserted and deleted. The first row has seconds; the others say how many times longer a differential refresh takes than "
-    "over the plain source. Without a change data feed, rewritten files are read whole, the old and the new ones.",
+    "inserted and deleted. Each has a plain twin, made, changed and refreshed in turn with it. The first row has the seconds "
+    "of the twins; the others say how many times longer a differential refresh takes than that of its twin.",
     "cold": "TPC-H queries at scale 1, 0.1 % random, each refreshed by a new process, once its session has started: nothing is "
     "compiled, cached or warm.",
     "storage": "Five queries over 600,000 order lines, 150,000 orders and 15,000 customers, 0.1 % of lines and orders changed, "

@@ -87,6 +87,11 @@ def median_seconds(case: Case, variant: str) -> float | None:
     return median(refreshed.seconds for refreshed in refreshes(case, variant))
 
 
+def beside_plain(case: Case) -> float | None:
+    """Return how many times longer the differential refreshes take than those of a plain twin."""
+    return ratio(median_seconds(case, DIFFERENTIAL), median_seconds(case, PLAIN))
+
+
 def spent_seconds(case: Case) -> list[float]:
     """Return the seconds of each differential refresh after the warm-up, those that found nothing new included."""
     return [cycle.refreshes[DIFFERENTIAL].seconds for cycle in case.cycles if not cycle.warm_up]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from bench.cost import IDLE, ONE_ORDER, ONE_ROW, SWEEP
 from bench.kinds import KINDS, QUERIES, case_name
-from bench.results import AUTO, DIFFERENTIAL, FULL
+from bench.results import AUTO, DIFFERENTIAL, FULL, PLAIN
 from bench.storage import COUNTED, DIRECT, LOCAL
 from bench.summary import (
     auto_ratio,
+    beside_plain,
     breakdown,
     create_ratio,
     full_seconds,
@@ -234,24 +235,19 @@ def kinds_table(part: Part) -> Table:
     """One row per kind of table: how many times longer refreshes take than over a plain one."""
     rows = []
     for run in part.runs:
-        for kind in KINDS:
-            found = [run.case(case_name(kind, query)) for query in QUERIES]
-            if any(found):
-                rows.append(
-                    (kind.name, *(_beside_plain(run, case, query) for case, query in zip(found, QUERIES, strict=True)))
-                )
+        cases = {kind.name: [run.case(case_name(kind, query)) for query in QUERIES] for kind in KINDS}
+        by_query = zip(*cases.values(), strict=True)
+        plain = (median(r.seconds for case in found if case for r in refreshes(case, PLAIN)) for found in by_query)
+        rows.append((PLAIN, *map(seconds, plain)))
+        rows += [(name, *map(_beside_plain, found)) for name, found in cases.items() if any(found)]
     return Table("Kinds of tables", ("source", *QUERIES), rows)
 
 
-def _beside_plain(run: Run, case: Case | None, query: str) -> str:
-    own = None if case is None else median_seconds(case, DIFFERENTIAL)
-    plain = run.case(case_name(KINDS[0], query))
-    if case is None or plain is None or own is None:
+def _beside_plain(case: Case | None) -> str:
+    if case is None:
         return NOT_MEASURED
-    if case is plain:
-        return seconds(own)
-    wrong = f", {case.cycles[-1].differences} rows differ" if case.cycles[-1].differences else ""
-    return times(ratio(own, median_seconds(plain, DIFFERENTIAL))) + wrong
+    wrong = f", {case.differences} rows differ" if case.differences else ""
+    return times(beside_plain(case)) + wrong
 
 
 def ablation_table(part: Part) -> Table:
