@@ -68,7 +68,13 @@ KINDS: Final = (
     Kind("partitioned", layout="PARTITIONED BY (day)"),
     Kind("clustered", layout="CLUSTER BY (o)"),
     Kind("column mapping", properties="delta.columnMapping.mode = 'name'"),
+    Kind("column mapping by id", properties="delta.columnMapping.mode = 'id'"),
     Kind("varchar columns", "id BIGINT, o BIGINT, kind VARCHAR(20), price BIGINT, day DATE"),
+    Kind("char columns", "id BIGINT, o BIGINT, kind CHAR(4), price BIGINT, day DATE"),
+    Kind(
+        "identity columns",
+        "id BIGINT, o BIGINT, kind STRING, price BIGINT, day DATE, number BIGINT GENERATED ALWAYS AS IDENTITY",
+    ),
     Kind(
         "DEFAULT columns",
         "id BIGINT, o BIGINT, kind STRING DEFAULT 'none', price BIGINT DEFAULT 0, day DATE",
