@@ -190,3 +190,16 @@ def test_bundles_stay_as_files_come_and_go():
     assert 10 < len(before) < 60
     assert len(before - after) == 1
     assert {("new-0",), ("new-1",), ("new-2",)} <= after
+
+
+def test_tiny_files_are_bundled_sooner():
+    tiny = [file_action("add", {"path": f"part-{number:05d}", "size": 1000}) for number in range(20)]
+    others = [file_action("add", {"path": f"big-{number}", "size": 2 * 1024**2}) for number in range(4)]
+    options = Options(bundle_files=64)
+
+    assert [len(bundle) for bundle in bundled([*others, *tiny[:4]], [*others, *tiny], options)] == [1] * 8
+    found = bundled([*others, *tiny], [*others, *tiny], options)
+
+    assert sorted(file.path for bundle in found for file in bundle) == sorted(f.path for f in [*others, *tiny])
+    assert len(found) < 8
+    assert all(len(bundle) == 1 for bundle in found if any(file in others for file in bundle))

@@ -88,6 +88,15 @@ class Options:
         "rows",
         "Several threads read and polars nets changes with more rows; one thread and Arrow, which start faster, smaller ones.",
     )
+    change_cache_bytes: int = _limit(
+        64 * MIB, "bytes", "Changes kept for other stream tables and for look-ups, for each source.", in_memory=True
+    )
+    rewritten_cache_bytes: int = _limit(
+        256 * MIB,
+        "bytes",
+        "Columns of rewritten files, of sources without a change feed, kept for the next rewrite.",
+        in_memory=True,
+    )
     assumed_row_bytes: int = _limit(30, "bytes", "Assumed size of a changed row if a log does not count rows.", least=1)
 
     # -- graphs
@@ -126,6 +135,8 @@ class Options:
         least=1,
     )
     bundled_file_bytes: int = _limit(8 * MIB, "bytes", "Larger files are cached and searched each by itself.")
+    tiny_files: int = _limit(4, "files", "Look-ups that must search more tiny files cache and search those together.")
+    tiny_file_bytes: int = _limit(MIB, "bytes", "Files that are not larger count as tiny.")
     refresh_lookup_rows: int = _limit(
         10_000_000, "rows", "Once a refresh has looked up more rows, Spark computes the rest of it.", in_memory=True
     )

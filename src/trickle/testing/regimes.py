@@ -96,6 +96,8 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             roll_forward_steps=3,
             bundle_files=3,
             bundled_file_bytes=1000,
+            tiny_files=1,
+            tiny_file_bytes=900,
             driver_change_rows=8,
             driver_pairs=40,
             driver_evaluated=6,
@@ -116,6 +118,8 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
         "forgetful": Options(
             driver_change_bytes=0,
             driver_change_rows_read=0,
+            change_cache_bytes=0,
+            rewritten_cache_bytes=0,
             whole_rows=0,
             lookup_bytes=0,
             scanned_files=0,

@@ -47,17 +47,18 @@ def files_near(files: Sequence[FileAction], layout: Layout, keys: Mapping[str, p
 def bundled(
     near: Sequence[FileAction], settled: Sequence[FileAction], options: Options = DEFAULT
 ) -> list[list[FileAction]]:
-    """Put small files together that are to be cached and searched as one, where many are to be searched.
+    """Put small files together that are to be cached and searched as one, where many are to be searched; tiny ones sooner.
 
     A bundle has files that are ``settled``, of one part of their order by path, so that it stays as it is while others come
     and go; it is searched if one of its files is near.
     """
-    if len(near) <= options.bundle_files:
+    most = options.bundled_file_bytes if len(near) > options.bundle_files else options.tiny_file_bytes
+    if len(near) <= options.bundle_files and sum(file.size <= most for file in near) <= options.tiny_files:
         return [[file] for file in near]
     wanted = {file.path: file for file in near}
     bundles: list[list[FileAction]] = [[]]
     for file in sorted(settled, key=lambda file: file.path):
-        if file.size > options.bundled_file_bytes:
+        if file.size > most:
             bundles.append([file])
             bundles.append([])
             continue
