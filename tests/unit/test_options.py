@@ -51,7 +51,8 @@ FACTS = {
         tables/arrow/rows.py: _MAX_IDS
         tables/cache/column_index.py: _BITS _PLACE
         tables/cache/encoding.py: MAX_DIGITS
-        tables/delta/driver/find.py: _WIDEST _PLACE
+        tables/delta/driver/carried.py: _BITS
+        tables/delta/driver/footers.py: _WIDEST _PLACE
         tables/delta/schema.py: _DOUBLE_DIGITS
         tables/storage/hadoop.py: _TO_THE_END
     """,
@@ -69,7 +70,7 @@ FACTS = {
         sql/reader.py: _MAX_PARTS
         cli/doctor.py: _GIB _ENOUGH_MEMORY _ENOUGH_DISK
         tables/delta/deletion_vectors.py: _ENCODED_UUID
-        tables/delta/driver/find.py: _FOOTER_END
+        tables/delta/driver/footers.py: _FOOTER_END
         tables/delta/driver/fit.py: _FEED_WRITER _MAX_LEGACY_WRITER _NEWEST_READER
         tables/storage/disk_cache.py: _SUM
         tables/storage/failures.py: _SURE _NOT_SURE
@@ -98,6 +99,7 @@ FACTS = {
     "weights of estimates: what is chosen by them has the same rows": """
         model/cost.py: _ROWS_A_SECOND _ROWS_A_SECOND_BEYOND _MOMENT _CLEARLY _CATCH_UP _WRONG _MATTERS
         schedule/loop.py: _LISTING_SHARE
+        tables/delta/driver/carried.py: _SAMPLE
         tables/delta/driver/masking.py: _ENOUGH
     """,
     "what is shown": """

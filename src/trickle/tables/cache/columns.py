@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from trickle.model.cache import CacheSize, register
+from trickle.model.cache import Cache, CacheSize, register
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.column_index import ColumnIndex, is_indexed
 from trickle.tables.cache.encoding import Encoded
@@ -49,7 +49,11 @@ class _Asked:
 
 
 class ColumnCache:
-    """The columns cached by one process, by the address of their file; thread-safe."""
+    """The columns cached by one process, by the address of their file; thread-safe.
+
+    Attributes:
+        rewritten: Columns of files that a rewrite brought, as they were decoded, until the next one takes these files.
+    """
 
     name = "columns"
 
@@ -63,6 +67,12 @@ class ColumnCache:
         self._entries: dict[Place, _Entry] = {}
         self._asked: dict[Place, _Asked] = {}
         self._lock = Lock()
+        self.rewritten: Cache[Place, pl.Series] = Cache(
+            "rewritten columns",
+            options.column_cache_noted,
+            max_bytes=options.rewritten_cache_bytes,
+            bytes_of=lambda column: int(column.estimated_size()),
+        )
         register(self)
 
     def size(self) -> CacheSize:

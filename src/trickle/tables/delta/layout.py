@@ -62,6 +62,11 @@ class Layout:
         found = [self.fields.get(name) for name in columns]
         return None if any(field is None for field in found) else found
 
+    @property
+    def names_of_partitions(self) -> frozenset[str]:
+        """The names that files would have for the partition columns."""
+        return frozenset(self.names[name] for name in self.partitions)
+
     def in_files(self, fields: Iterable[pa.Field]) -> list[pa.Field]:
         """Return columns under the names that files have for them."""
         return [field.with_name(self.names[field.name]) for field in fields]

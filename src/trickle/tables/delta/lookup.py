@@ -80,7 +80,7 @@ class KeyLookup:
                 if unread is not None:
                     try:
                         asked = self._search(way, unread)
-                        others = self._finder_of(way.layout.table).find(
+                        others = self.finder_of(way.layout.table).find(
                             self._table.addresses(asked.files),
                             asked.fields_in_files,
                             asked.keys_in_files,
@@ -99,7 +99,7 @@ class KeyLookup:
                 return rows if wanted is keys else with_keys(rows, keys).select(list(columns))
         return None
 
-    def _finder_of(self, table: str) -> Finder:
+    def finder_of(self, table: str) -> Finder:
         """Return the finder in the files of a table, by its id: another one may have been made in its place."""
         finder = self._finder
         if finder is None or finder.table != table:

@@ -1,8 +1,8 @@
 """Rows of a version found in an older one, whose columns are cached, and rolled forward by the change between the two.
 
 Law    rows(v, keys) = rows(b, keys) + change(b, v) with these keys
-Cost   rows of the change. Commits that rewrite files, most of whose rows are those of before, cost no new decoding
-Needs  the change in change files, small against the table; else ``b`` is given up for ``v``
+Cost   rows of the change. Commits that rewrite or mask files, most of whose rows are those of before, are not searched anew
+Needs  a change that is small against the table; else ``b`` is given up for ``v``
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Base:
     changes: Mapping[tuple[int, int], pa.Table] | None = None
 
     def is_part_of(self, files: Sequence[FileAction]) -> bool:
-        """Return whether all of its files are still among some: then nothing of it was rewritten."""
-        return {file.path for file in self.files} <= {file.path for file in files}
+        """Return whether all of its files are still among some, with the same rows: then nothing of it was rewritten."""
+        return {file.key for file in self.files} <= {file.key for file in files}
 
     def extended(
         self, version: int, columns: Sequence[str], rows: int, change_of: ChangeOf, options: Options = DEFAULT

@@ -21,7 +21,7 @@ from trickle.tables.contract import WEIGHT, ColumnFact, VersionRange
 from trickle.tables.delta.actions import APPLICATION, Commit, FileAction
 from trickle.tables.delta.changes import ReadingPlan, changed_rows, layers, reading_plans, removed_files
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import is_small_change, read_change
+from trickle.tables.delta.driver.read import is_small_change, net_rows, read_change
 from trickle.tables.delta.keys import declared_keys
 from trickle.tables.delta.log import UNREADABLE_LOG, UNSUPPORTED_PROTOCOL
 from trickle.tables.delta.lookup import KeyLookup
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
     from trickle.model.keys import TableKeys
     from trickle.tables.cache.columns import ColumnCache
+
+_Change = tuple[int, int, int, tuple[str, ...]]
+"""What tells a change: the generation of the log, from which version to which, and the columns."""
 
 _FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -69,6 +72,12 @@ class DeltaSource:
         self._snapshots: Cache[tuple[int, int], DataFrame] = Cache("snapshots", options.snapshots_kept)
         self._keys: Cache[tuple[str, str], TableKeys] = Cache("declared keys", options.snapshots_kept)
         self._plans: Cache[tuple[int, int, int], ReadingPlan] = Cache("reading plans", options.reading_plans_kept)
+        self._changes: Cache[_Change, pa.Table] = Cache(
+            "changes",
+            options.reading_plans_kept,
+            max_bytes=options.change_cache_bytes,
+            bytes_of=lambda change: int(change.nbytes),
+        )
 
     def __repr__(self) -> str:
         return f"DeltaSource({self.name!r}, {self.path!r})"
@@ -203,21 +212,34 @@ class DeltaSource:
         """Return a small change as an Arrow table, read in the driver; None if Spark must read it."""
         if not self._driver_io or not self.log.is_plain or not is_small_change(versions, self.options):
             return None
+        place = self.log.generation, versions.since, versions.upto
+        plan = self._plan(versions)
+        known = self._known_change((*place, tuple(columns)), is_append=plan.is_append)
+        if known is not None:
+            return known
         try:
-            return read_change(self.table, self._plan(versions), versions, columns, self.options)
+            finder = self._lookup.finder_of(self.table.layout(versions.upto).table)
+            change = read_change(self.table, plan, versions, columns, self.options, finder)
         except NeedsSparkError:
             return None
+        self._changes.put((*place, tuple(columns)), change)
+        return change
+
+    def _known_change(self, wanted: _Change, *, is_append: bool) -> pa.Table | None:
+        """Return a change from one that was read with these columns, or more; None if there is none."""
+        *place, columns = wanted
+        for key in reversed(self._changes.keys()):
+            if [*key[:-1]] == place and {*columns} <= {*key[-1]} and (known := self._changes.known(key)) is not None:
+                rows = known.select([*columns, WEIGHT])
+                return rows if is_append or len(columns) == len(key[-1]) else net_rows(rows, rows.schema, self.options)
+        return None
 
     def _cheap_change(self, since: int, upto: int, columns: Sequence[str], most: int) -> pa.Table | None:
-        """Return a change that stands in change files and files that came.
-
-        None if by its log it has more rows than ``most``, or if rewritten files would have to be read.
-        """
+        """Return a change; None if by its log it has more rows than ``most``."""
         versions = self.classify(since, upto, columns)
         if versions.broken is not None or versions.rows is None or versions.rows > most:
             return None
-        plan = self._plan(versions)
-        return None if plan.removed or plan.remasked else self.small_changes(versions, columns)
+        return self.small_changes(versions, columns)
 
     def _plan(self, versions: VersionRange) -> ReadingPlan:
         key = self.log.generation, versions.since, versions.upto

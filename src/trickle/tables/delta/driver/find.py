@@ -6,9 +6,8 @@ in six million rows costs about what reading their keys costs.
 
 from __future__ import annotations
 
-import io
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -19,18 +18,18 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.cache.encoding import MAX_DIGITS, decoded, width
+from trickle.tables.cache.encoding import decoded
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import FILE_FIELD_ID, check_calendar, column_id, plain_type, read_file
+from trickle.tables.delta.driver.footers import Footer, read_footer
+from trickle.tables.delta.driver.read import read_file
 from trickle.tables.storage.protocol import TooLargeError
 from trickle.tables.storage.schemes import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from trickle.tables.arrow.rows import Numbers
@@ -38,15 +37,6 @@ if TYPE_CHECKING:
     from trickle.tables.cache.encoding import Encoded
     from trickle.tables.storage.protocol import Scannable, Storage
 
-_WIDEST: Final = 16
-"""Bytes of a value, texts aside."""
-
-_PLACE: Final = 2
-"""Bytes of a place in a list of texts."""
-
-
-_FOOTER_END: Final = 8
-"""Bytes after the footer: its length, and what says that this is a file of Parquet."""
 _AS_NAMED: Final[Mapping[str, Any]] = MappingProxyType(
     {"glob": False, "hive_partitioning": False, "extra_columns": "ignore"}
 )
@@ -71,39 +61,14 @@ class Located:
     places: Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """Of a file: the types and ids of its columns, the bytes they may take when decoded, and its rows.
-
-    If it is elsewhere, also the places of the bytes of its footer and its columns.
-    """
-
-    types: Mapping[str, Any]
-    ids: Mapping[str, bytes]
-    sizes: Mapping[str, int]
-    rows: int
-    footer: tuple[int, int] = (0, 0)
-    chunks: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
-
-    def parts(self, names: Iterable[str]) -> list[tuple[int, int]]:
-        """Return what of a file elsewhere is read for some columns."""
-        return [self.footer, *(chunk for name in dict.fromkeys(names) for chunk in self.chunks[name])]
-
-    def has(self, field: pa.Field) -> bool:
-        """Return whether the file has a column of this type, or one whose whole numbers are just narrower."""
-        kind, wanted = self.types.get(field.name), column_id(field)
-        if kind is None or (wanted is not None and self.ids.get(field.name) != wanted):
-            return False
-        return kind == field.type or _is_narrower(kind, field.type)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Room:
-    """Room in the column cache: for which files, how much for each column, and which columns are to be decoded."""
+    """Room in the column cache: for which files, and which columns are to be decoded; then these, and all that it holds."""
 
     address: str
-    sizes: Mapping[str, int]
     missing: list[str]
+    decoded: Sequence[pl.Series] = ()
+    held: Mapping[str, Encoded] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +106,7 @@ class Finder:
         self._columns = columns
         self._options = options
         self._storage = LOCAL if storage is None else storage
-        self._facts: Cache[str, _Facts] = Cache("file footers", options.file_facts_kept)
+        self._facts: Cache[str, Footer] = Cache("file footers", options.file_facts_kept)
 
     def find(
         self,
@@ -174,22 +139,15 @@ class Finder:
         found, left, read = [], [], []
         try:
             for numbers in _bundled(len(files), bundles):
-                room = self._room(numbers, files, facts, needed) if wanted else None
-                if room is None or self._columns is None:
-                    left.extend(numbers)
-                    continue
-                new: Sequence[pl.Series] = ()
-                try:
+                with self._room(numbers, files, facts, needed if wanted else ()) as room:
                     if room.missing:
                         with self._scannable(numbers, files, facts, room.missing) as place:
                             scan = pl.scan_parquet(place.files, **_AS_NAMED, **place.options)
-                            new = scan.select(room.missing).collect().rechunk().get_columns()
-                finally:
-                    held = self._columns.keep(room.address, room.sizes, room.missing, new)
-                if held is None:  # another thread needed the room meanwhile
+                            room.decoded = scan.select(room.missing).collect().rechunk().get_columns()
+                if room.held is None:
                     left.extend(numbers)
                     continue
-                rows = self._matching(room.address, held, names, wanted, addressed=addressed)
+                rows = self._matching(room.address, room.held, names, wanted, addressed=addressed)
                 found.append(_by_file(rows, numbers, counts) if addressed else rows)
             for numbers in _alike(left, facts, needed):
                 with self._scannable(numbers, files, facts, needed) as place:
@@ -209,23 +167,119 @@ class Finder:
         return _joined(schema, found, read)
 
     def _scannable(
-        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
+        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[Footer], names: Sequence[str]
     ) -> AbstractContextManager[Scannable]:
         """Lend some files to polars, which will read these columns."""
         are_known = all(facts[number].chunks.keys() >= set(names) for number in numbers)
         parts = [facts[number].parts(names) for number in numbers] if are_known else ()
         return self._storage.scannable([files[number] for number in numbers], parts)
 
+    def take(
+        self, files: Sequence[str], fields: Sequence[pa.Field], places: Sequence[Numbers]
+    ) -> tuple[pa.Table, list[int]]:
+        """Return the rows of files at some places, with exactly these columns, and the numbers of the files in their order.
+
+        Raises:
+            NeedsSparkError: Only Spark can read a file, or a file is gone.
+        """
+        names = [field.name for field in fields]
+        facts = self._checked(files, fields, {})
+        found, read, order, left = [], [], [], []
+        try:
+            for number in range(len(files)):
+                with self._room([number], files, facts, names) as room:
+                    if room.missing:
+                        room.decoded = (
+                            next(self._decoded([number], files, facts, room.missing))[1].rechunk().get_columns()
+                        )
+                if room.held is None:
+                    left.append(number)
+                    continue
+                at = pl.Series(places[number], dtype=pl.UInt32)
+                columns = (room.held[name] for name in names)
+                found.append(pl.DataFrame([column.shown(column.numbers.gather(at)) for column in columns]))
+                order.append(number)
+            for number, rows in self._decoded(left, files, facts, names):
+                read.append(rows[places[number]])
+                order.append(number)
+        except (pl.exceptions.PolarsError, FileNotFoundError, TooLargeError) as error:
+            raise NeedsSparkError from error
+        return _joined(_loose(fields), found, read), order
+
+    def read(self, files: Sequence[str], fields: Sequence[pa.Field]) -> list[pl.DataFrame]:
+        """Return all rows of files, for each file by itself, with exactly these columns.
+
+        Columns are kept for a while: files that a rewrite brings are those that the next one takes.
+
+        Raises:
+            NeedsSparkError: Only Spark can read a file, or a file is gone.
+        """
+        facts = self._checked(files, fields, {})
+        types = {field.name: _dtype(field.type) for field in fields}
+        kept = None if self._columns is None else self._columns.rewritten
+        places = [f"{self.table}:{file}" for file in files]
+        found = [{n: None if kept is None else kept.known((place, n)) for n in types} for place in places]
+        lacking: dict[tuple[str, ...], list[int]] = {}
+        for number, columns in enumerate(found):
+            lacking.setdefault(tuple(name for name, column in columns.items() if column is None), []).append(number)
+        try:
+            for names, numbers in lacking.items():
+                for number, rows in self._decoded(numbers, files, facts, names) if names else ():
+                    found[number].update({column.name: column for column in rows.get_columns()})
+        except (pl.exceptions.PolarsError, FileNotFoundError, TooLargeError) as error:
+            raise NeedsSparkError from error
+        frames = []
+        for place, columns in zip(places, found, strict=True):
+            for name, column in columns.items():
+                if column is not None and kept is not None:
+                    kept.put((place, name), column)
+            rows = pl.DataFrame([column for column in columns.values() if column is not None])
+            frames.append(rows if rows.schema == types else rows.cast(types))
+        return frames
+
+    def rows(self, file: str) -> int:
+        """Count the rows of a file.
+
+        Raises:
+            NeedsSparkError: Only Spark can read it, or it is gone.
+        """
+        return self._facts.get(file, partial(read_footer, self._storage, file)).rows
+
+    def _decoded(
+        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[Footer], names: Sequence[str]
+    ) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Decode columns of some files, many by one scan; return the number of each with its rows."""
+        for alike in _alike(numbers, facts, names):
+            with self._scannable(alike, files, facts, names) as place:
+                rows = pl.scan_parquet(place.files, **_AS_NAMED, **place.options).select(names).collect()
+            start = 0
+            for number in alike:
+                yield number, rows[start : start + facts[number].rows]
+                start += facts[number].rows
+
+    @contextmanager
     def _room(
-        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[_Facts], names: Sequence[str]
-    ) -> _Room | None:
-        """Ask for room for the columns of some files, end to end; None if they are not worth caching yet."""
-        if self._columns is None or len(_alike(numbers, facts, names)) > 1:
-            return None
+        self, numbers: Sequence[int], files: Sequence[str], facts: Sequence[Footer], names: Sequence[str]
+    ) -> Iterator[_Room]:
+        """Ask for room for the columns of some files, end to end, and keep what is decoded of them.
+
+        Nothing is held if they are not worth caching yet, or another thread needed the room meanwhile.
+        """
+        room = _Room("", [])
+        if self._columns is None or not names or len(_alike(numbers, facts, names)) > 1:
+            yield room
+            return
         sizes = {name: sum(facts[number].sizes[name] for number in numbers) for name in names}
         address = f"{self.table}:{files[numbers[0]] if len(numbers) == 1 else _bundle(files[n] for n in numbers)}"
         missing = self._columns.reserve(address, sizes)
-        return None if missing is None else _Room(address, sizes, missing)
+        if missing is None:
+            yield room
+            return
+        room.address, room.missing = address, missing
+        try:
+            yield room
+        finally:
+            room.held = self._columns.keep(address, sizes, missing, room.decoded)
 
     def locate(
         self,
@@ -240,7 +294,7 @@ class Finder:
         Raises:
             NeedsSparkError: As ``find`` does.
         """
-        facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
+        facts = [self._facts.get(file, partial(read_footer, self._storage, file)) for file in files]
         plain = [field for field in fields if all(known.has(field) for known in facts)]
         others = [field for field in fields if field not in plain]
         if {IN_FILE, IN_ROW} & {field.name for field in fields} or keys.keys() & {field.name for field in others}:
@@ -262,7 +316,7 @@ class Finder:
         table = pa.concat_tables(parts).take(pa.array(np.argsort(order)))
         return list(table.columns)
 
-    def _checked(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> list[_Facts]:
+    def _checked(self, files: Sequence[str], fields: Sequence[pa.Field], keys: Mapping[str, pa.Array]) -> list[Footer]:
         """Return what is known of files.
 
         Raises:
@@ -270,7 +324,7 @@ class Finder:
         """
         if any(_is_pattern(field.name) for field in fields):
             raise NeedsSparkError
-        facts = [self._facts.get(file, partial(_facts, self._storage, file)) for file in files]
+        facts = [self._facts.get(file, partial(read_footer, self._storage, file)) for file in files]
         for known in facts:
             if not all(known.has(field) for field in fields):
                 raise NeedsSparkError
@@ -319,7 +373,7 @@ def _bundled(count: int, bundles: Sequence[int]) -> list[list[int]]:
     return [list(range(start, end)) for start, end in pairwise([0, *ends])]
 
 
-def _alike(numbers: Sequence[int], facts: Sequence[_Facts], names: Sequence[str]) -> list[list[int]]:
+def _alike(numbers: Sequence[int], facts: Sequence[Footer], names: Sequence[str]) -> list[list[int]]:
     """Put files together whose columns have the same types."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number in numbers:
@@ -336,13 +390,13 @@ def _as_held(values: pl.Series, kind: pa.DataType) -> pl.Series:
     """Return values in order as a column of narrower whole numbers may have them."""
     if not pa.types.is_integer(kind) or not values.dtype.is_integer():
         return values
-    held = pl.Series(pl.from_arrow(pa.array([], kind))).dtype
+    held = _dtype(kind)
     return values if held == values.dtype else values.cast(held, strict=False).drop_nulls()
 
 
-def _is_narrower(kind: pa.DataType, than: pa.DataType) -> bool:
-    both = pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(than)
-    return bool(both and kind.bit_width < than.bit_width)
+def _dtype(kind: pa.DataType) -> pl.DataType:
+    """Return the type by which polars holds an Arrow type."""
+    return pl.Series(pl.from_arrow(pa.array([], kind))).dtype
 
 
 def _by_file(rows: pl.DataFrame, files: Sequence[int], all_counts: Sequence[int]) -> pl.DataFrame:
@@ -379,56 +433,3 @@ def _joined(schema: pa.Schema, found: Sequence[pl.DataFrame], read: Sequence[pl.
 def _in_order(values: pa.Array) -> pl.Series:
     """Return values in order, each once, NULL aside."""
     return pl.Series(pl.from_arrow(pc.drop_null(pc.unique(values)))).sort()
-
-
-def _facts(storage: Storage, file: str) -> _Facts:
-    """Read the footer of a file."""
-    try:
-        place = storage.readable(file)
-        with pq.ParquetFile(place) as parquet:
-            check_calendar(parquet)
-            types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
-            ids = {f.name: id_ for f in parquet.schema_arrow if (id_ := (f.metadata or {}).get(FILE_FIELD_ID))}
-            facts = _Facts(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
-            if not isinstance(place, io.IOBase):
-                return facts
-            length = parquet.metadata.serialized_size + _FOOTER_END
-            footer = place.seek(0, io.SEEK_END) - length, length
-            return replace(facts, footer=footer, chunks=_chunks(parquet.metadata))
-    except (FileNotFoundError, pa.ArrowException) as error:
-        raise NeedsSparkError from error
-
-
-def _chunks(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int]]]:
-    """Return where the bytes of a file's columns are, by name."""
-    chunks: dict[str, list[tuple[int, int]]] = {}
-    for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
-        for chunk in (group.column(place) for place in range(group.num_columns)):
-            starts = chunk.data_page_offset, chunk.dictionary_page_offset
-            start = min(start for start in starts if start is not None)
-            chunks.setdefault(chunk.path_in_schema, []).append((start, chunk.total_compressed_size))
-    return chunks
-
-
-def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
-    """Return the bytes that a file's columns may take when decoded, by name."""
-    sizes: dict[str, int] = {}
-    for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
-        for place in range(group.num_columns):
-            chunk = group.column(place)
-            name = chunk.path_in_schema  # of a column that is not nested, its name
-            bytes_ = _width(chunk, metadata.schema.column(place), group.num_rows) * group.num_rows
-            sizes[name] = sizes.get(name, 0) + bytes_
-    return sizes
-
-
-def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) -> int:
-    """Return the bytes that a value of a column may take when it is cached."""
-    facts, stored = chunk.statistics, chunk.total_uncompressed_size // max(rows, 1)
-    if facts is not None and facts.has_min_max and column.precision <= MAX_DIGITS:
-        with suppress(OverflowError):  # of a date that Python has none for, nothing is told
-            found = width(facts.min, facts.max, max(column.scale, 0))
-            if found is not None:
-                return found
-    # Texts that repeat are stored as places in a list, and cached so too.
-    return _PLACE if stored < _PLACE else stored + _WIDEST

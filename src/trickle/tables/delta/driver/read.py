@@ -6,6 +6,7 @@ resemble the table's, names that differ in case.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.contract import WEIGHT
+from trickle.tables.delta.driver.carried import without_carried
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
 from trickle.tables.delta.layout import COLUMN_ID, constants
 
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import BinaryIO
 
+    from trickle.tables.arrow.rows import Numbers
     from trickle.tables.contract import VersionRange
     from trickle.tables.delta.actions import FileAction
     from trickle.tables.delta.changes import ReadingPlan
     from trickle.tables.delta.deletion_vectors import Places
+    from trickle.tables.delta.driver.find import Finder
+    from trickle.tables.delta.layout import Layout
     from trickle.tables.delta.table import DeltaTable
 
 _OLD_CALENDAR: Final = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
@@ -50,8 +55,12 @@ def read_change(
     versions: VersionRange,
     columns: Sequence[str],
     options: Options = DEFAULT,
+    finder: Finder | None = None,
 ) -> pa.Table:
     """Return the rows of a reading plan: the columns in order, and their weights, netted unless the change is append-only.
+
+    With a ``finder`` in the table's files, columns that are asked for again are cached, and rows that rewritten files only
+    carry over are not netted.
 
     Raises:
         NeedsSparkError: Only Spark can read it.
@@ -60,56 +69,154 @@ def read_change(
     fields = layout.wanted(columns)
     if not is_readable(table.log.protocol(versions.upto)) or fields is None or table.folder is None:
         raise NeedsSparkError
-    stored = layout.in_files(fields)
-    if any("." in field.name for field in stored):  # a dot would name a field of a struct
+    if any("." in field.name for field in layout.in_files(fields)):  # a dot would name a field of a struct
         raise NeedsSparkError
-    required = {layout.names[name] for name in layout.defaulted}
-    loose = [pa.field(field.name, field.type) for field in fields]
-    schema = pa.schema([*loose, pa.field(WEIGHT, pa.int64(), nullable=False)])
     files = (*plan.added, *plan.removed, *(after for _, after in plan.remasked), *plan.feed)
     table.folder.storage.fetch(table.addresses(files))
-    parts = []
-    total = 0
-    masks = table.masks([*plan.added, *plan.removed, *(file for pair in plan.remasked for file in pair)])
-    for file, sign, places in _signed_files(plan, masks):
-        address = table.log.address_of(file.path)
+    most = options.driver_change_rows if versions.rows is None else options.driver_change_rows_read
+    reader = ChangeReader(table, layout, fields, finder, most, options)
+    parts = [*reader.whole(plan.added, plan.removed), *reader.remasked(plan.remasked), *map(reader.feed, plan.feed)]
+    change = pa.concat_tables(parts) if parts else reader.schema.empty_table()
+    return change if plan.is_append else net_rows(change, reader.schema, options)
+
+
+class ChangeReader:
+    """Reads the files of one change."""
+
+    def __init__(
+        self,
+        table: DeltaTable,
+        layout: Layout,
+        fields: Sequence[pa.Field],
+        finder: Finder | None,
+        most: int,
+        options: Options,
+    ) -> None:
+        """Read columns of a table, not ``most`` rows or more."""
+        loose = [pa.field(field.name, field.type) for field in fields]
+        self.schema = pa.schema([*loose, pa.field(WEIGHT, pa.int64(), nullable=False)])
+        self._table, self._layout, self._finder, self._options = table, layout, finder, options
+        self._stored = layout.in_files(fields)
+        self._in_files = [f for f in self._stored if f.name not in layout.names_of_partitions]
+        self._required = {layout.names[name] for name in layout.defaulted}
+        self._left = most
+
+    def whole(self, added: Sequence[FileAction], removed: Sequence[FileAction]) -> Iterator[pa.Table]:
+        """Return the rows of files that came and, with negative weights, of files that went."""
+        masks = self._table.masks([*added, *removed])
+        rewritten = self._rewritten(added, removed, masks) if added and removed else None
+        if rewritten is not None:
+            yield from rewritten
+            return
+        for files, sign in ((added, 1), (removed, -1)):
+            for file in files:
+                rows = self._file(file)
+                if file.vector:
+                    rows = rows.take(pa.array(_others(rows.num_rows, masks[file.key])))
+                yield self._weighted(rows, sign)
+
+    def _rewritten(
+        self, added: Sequence[FileAction], removed: Sequence[FileAction], masks: Mapping[tuple[str, str], Places]
+    ) -> list[pa.Table] | None:
+        """Return rows of files that were replaced by others, without those that these carry over; None if it cannot."""
+        if self._finder is None or not self._in_files:
+            return None
+        addresses = [self._address(file) for file in (*added, *removed)]
+        try:
+            counts = [self._finder.rows(address) for address in addresses]
+            frames = self._finder.read(addresses, self._in_files) if sum(counts) <= self._left else []
+        except NeedsSparkError:
+            return None
+        self._count(sum(counts))
+        for place, file in enumerate((*added, *removed)):
+            if file.vector:
+                frames[place] = frames[place][_others(counts[place], masks[file.key])]
+            constants = self._constants(file, frames[place].height)
+            frames[place] = frames[place].with_columns(pl.Series(n, pl.from_arrow(v)) for n, v in constants.items())
+        came, went = frames[: len(added)], frames[len(added) :]
+        if sum(counts) > self._options.polars_net_rows:
+            went, came = ([left] for left in without_carried(went, came))
+        parts = []
+        for sign, some in ((1, came), (-1, went)):
+            rows = pl.concat(some).select(field.name for field in self._stored)
+            parts.append(self._weighted(rows.to_arrow(compat_level=pl.CompatLevel.oldest()), sign))
+        return parts
+
+    def remasked(self, pairs: Sequence[tuple[FileAction, FileAction]]) -> Iterator[pa.Table]:
+        """Return the rows that another deletion vector of their file masks, and those that it masks no longer."""
+        masks = self._table.masks([file for pair in pairs for file in pair])
+        marked = []
+        for before, after in pairs:
+            was, now = (masks.get(file.key, np.zeros(0, np.int64)) for file in (before, after))
+            marked += [(after, -1, np.setdiff1d(now, was, assume_unique=True))]
+            marked += [(after, 1, np.setdiff1d(was, now, assume_unique=True))]
+        marked = [one for one in marked if len(one[2])]
+        self._count(sum(len(places) for _, _, places in marked))
+        if self._finder is not None and marked and self._in_files:
+            with suppress(NeedsSparkError):
+                yield self._taken(self._finder, marked)
+                return
+        for file, sign, places in marked:
+            yield self._weighted(self._file(file).take(pa.array(places)), sign)
+
+    def _taken(self, finder: Finder, marked: Sequence[tuple[FileAction, int, Places]]) -> pa.Table:
+        """Return rows of files at places, with signs."""
+        addresses = [self._address(file) for file, _, _ in marked]
+        rows, order = finder.take(addresses, self._in_files, [places for _, _, places in marked])
+        marked = [marked[number] for number in order]
+        counts = [len(places) for _, _, places in marked]
+        told = [self._constants(file, count) for (file, _, _), count in zip(marked, counts, strict=True)]
+        for name in told[0]:
+            rows = rows.append_column(name, pa.concat_arrays([one[name] for one in told]))
+        signs = np.repeat([sign for _, sign, _ in marked], counts)
+        return self._weighted(rows.select([field.name for field in self._stored]), signs)
+
+    def feed(self, file: FileAction) -> pa.Table:
+        """Return the rows of a change file, which tells their signs."""
+        rows = self._file(file, feed=True)
+        came = pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME).to_numpy()
+        return self._weighted(rows.drop_columns([_CHANGE_TYPE]), np.where(came, 1, -1))
+
+    def _weighted(self, rows: pa.Table, signs: int | Numbers) -> pa.Table:
+        weights = pa.array(np.broadcast_to(signs, rows.num_rows).astype(np.int64))
+        held = zip(rows.columns, self.schema.types, strict=False)
+        return pa.Table.from_arrays([*(values.cast(type_) for values, type_ in held), weights], schema=self.schema)
+
+    def _constants(self, file: FileAction, count: int) -> dict[str, pa.Array]:
+        told = self._layout.constants(file)
+        fields = [field for field in self._stored if field.name in told]
+        return {field.name: pa.repeat(constants([told[field.name]], field.type)[0], count) for field in fields}
+
+    def _address(self, file: FileAction) -> str:
+        address = self._table.log.address_of(file.path)
         if address is None:
             raise NeedsSparkError
-        place = table.folder.storage.readable(address)
-        constants = layout.constants(file)
-        rows = read_file(place, stored, partition=constants, required=required, feed=sign is None, options=options)
-        total += rows.num_rows
-        if total > (options.driver_change_rows if versions.rows is None else options.driver_change_rows_read):
+        return address
+
+    def _file(self, file: FileAction, *, feed: bool = False) -> pa.Table:
+        """Return all rows of a file, or of a change file."""
+        folder = self._table.folder
+        if folder is None:
             raise NeedsSparkError
-        if sign is None:
-            signs = pc.if_else(pc.is_in(rows[_CHANGE_TYPE], value_set=_CAME), 1, -1)
-            rows = rows.drop_columns([_CHANGE_TYPE])
-        else:
-            rows = rows if places is None else rows.take(pa.array(places(rows.num_rows)))
-            signs = pa.array(np.full(rows.num_rows, sign, np.int64))
-        parts.append(pa.Table.from_arrays([*rows.columns, signs.cast(pa.int64())], schema=schema))
-    change = pa.concat_tables(parts) if parts else schema.empty_table()
-    return change if plan.is_append else net_rows(change, schema, options)
+        rows = read_file(
+            folder.storage.readable(self._address(file)),
+            self._stored,
+            partition=self._layout.constants(file),
+            required=self._required,
+            feed=feed,
+            options=self._options,
+        )
+        self._count(rows.num_rows)
+        return rows
+
+    def _count(self, rows: int) -> None:
+        self._left -= rows
+        if self._left < 0:
+            raise NeedsSparkError
 
 
-def _signed_files(
-    plan: ReadingPlan, masks: Mapping[tuple[str, str], Places]
-) -> Iterator[tuple[FileAction, int | None, Any]]:
-    """Return the files to read, each with the sign of its rows (None: it tells them itself) and which of them count."""
-    for files, sign in ((plan.added, 1), (plan.removed, -1)):
-        for file in files:
-            yield file, sign, _others(masks[file.key]) if file.vector else None
-    for before, after in plan.remasked:
-        was, now = (masks.get(file.key, np.zeros(0, np.int64)) for file in (before, after))
-        for places, sign in ((np.setdiff1d(now, was), -1), (np.setdiff1d(was, now), 1)):
-            if len(places):
-                yield after, sign, lambda _, places=places: places
-    for file in plan.feed:
-        yield file, None, None
-
-
-def _others(masked: Any) -> Any:
-    return lambda count: np.setdiff1d(np.arange(count), masked, assume_unique=True)
+def _others(count: int, masked: Places) -> Places:
+    return np.setdiff1d(np.arange(count), masked, assume_unique=True)
 
 
 def read_file(
