@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SCHEMA = pa.schema([("bin", pa.int32()), ("id", pa.int32()), ("x", pa.float64())])
 GREAT = (1e16, -1e16, 1e12, -1e12, 1e8, -1e8)
 REFRESHES = 200
+PARTS = 8
+"""The cases are refreshed side by side, a few at a time."""
 
 pytestmark = pytest.mark.slow
 
@@ -52,9 +54,10 @@ def drawn(rng: Random, number: int) -> list[tuple[int | None, int, float]]:
     ]
 
 
-def test_sums_of_doubles_stay_differential_under_every_operator(spark: SparkSession, weights: Path) -> None:
-    trickle, rng = Trickle(spark), Random(7)
-    names = {f"v{number}": case for number, case in enumerate(CASES)}
+@pytest.mark.parametrize("part", range(PARTS))
+def test_sums_of_doubles_stay_differential_under_every_operator(spark: SparkSession, weights: Path, part: int) -> None:
+    trickle, rng = Trickle(spark), Random(part)
+    names = {f"v{number}": case for number, case in enumerate(CASES[part::PARTS])}
     for name, case in names.items():
         trickle.create(name, case.query, mode="differential")
 
