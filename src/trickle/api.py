@@ -149,7 +149,7 @@ class Trickle:
         if (replace or if_not_exists) and self._engine.is_stream_table(name):
             if replace:
                 wanted = Alteration(query, mode, when, options, keeps_options=False)
-                self._alter.make(self._alter.plan(self._engine.qualify(name), wanted))
+                self._alter.change(self._engine.qualify(name), wanted)
             return self.table(name)
         made = self._engine.create(name, query, mode, when, read_options(options))
         return StreamTable(*made, self)
@@ -176,7 +176,7 @@ class Trickle:
         if mode is not None:
             check_mode(mode)
         when = schedule if isinstance(schedule, Unchanged) else write_schedule(schedule)
-        self._alter.make(self._alter.plan(self._engine.qualify(name), Alteration(query, mode, when, options)))
+        self._alter.change(self._engine.qualify(name), Alteration(query, mode, when, options))
         return self.table(name)
 
     @verb

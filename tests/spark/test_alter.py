@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from trickle import (
+    ConflictError,
     DefinitionError,
     NotDifferentiableError,
     StateError,
@@ -17,7 +18,8 @@ from trickle import (
     Trickle,
     UnknownTableError,
 )
-from trickle.model.events import ApplyPlanned
+from trickle.engine.alter import Alteration
+from trickle.model.events import ApplyPlanned, RefreshStarted
 from trickle.refresh.request import Request
 
 
@@ -53,6 +55,28 @@ def is_exact(t, spark, name, query):
 
 def versions(spark, name):
     return spark.sql(f"DESCRIBE HISTORY {name}").count()
+
+
+def test_what_two_alter_at_once_is_not_lost(t, spark, orders):
+    t.create("daily", "SELECT day, sum(amount) AS total FROM orders GROUP BY day")
+    other, between = (
+        Trickle(spark),
+        [{"owner": "bob"}, {"query": "SELECT day, max(amount) AS m FROM orders GROUP BY day"}],
+    )
+    t.events.on(RefreshStarted, lambda _: between and other.alter("daily", **between.pop(0)))
+
+    t.alter("daily", "SELECT day, count(*) AS n FROM orders GROUP BY day", schedule="1m")
+
+    assert not between
+    definition = Trickle(spark).table("daily").definition
+    assert (definition.options.owner, definition.schedule, definition.generation) == ("bob", "1m", 2)
+    assert is_exact(t, spark, "daily", "SELECT day, count(*) AS n FROM orders GROUP BY day")
+
+    planned = t._alter.plan("altered.daily", Alteration(words={"comment": "mine"}))
+    other.alter("daily", tags={"team": "theirs"})
+    with pytest.raises(ConflictError, match="CONCURRENT_ALTER"):
+        t._alter.make(planned)
+    assert t.alter("daily", comment="mine").definition.options.tags == {"team": "theirs"}
 
 
 def test_options_are_stored_and_survive_refreshes(t, spark, orders, tmp_path):

@@ -94,3 +94,68 @@ def test_bad_sets_change_nothing(t, spark):
     t.create("best", B)
     with pytest.raises(DefinitionError, match="STILL_READ"):
         t.apply({"best": B}, prune=True)
+
+
+def test_what_fails_below_a_new_table_changes_nothing(t, spark):
+    t.apply({"old": Spec("old", "SELECT day, total + 0 AS total FROM (SELECT day, amount AS total FROM sales)")})
+    stood = t.export()
+    wrong = [
+        ({"daily": A, "bad": "SELECT nosuch FROM daily"}, "BAD_SQL"),
+        ({"daily": A, "bad": "SELECT d.nosuch FROM applied.daily AS d"}, "BAD_SQL"),
+        ({"daily": A, "bad": "SELECT day, day FROM daily"}, "DUPLICATE_COLUMN"),
+        ({"daily": A, "bad": Spec("bad", "SELECT day FROM daily", options={"partition_by": "total"})}, "BAD_OPTION"),
+        ({"daily": A, "bad": Spec("bad", "SELECT rand() AS r FROM daily", mode="differential")}, "NON_DETERMINISTIC"),
+        ({"daily": A, "mid": "SELECT day AS d FROM daily", "bad": "SELECT day FROM mid"}, "BAD_SQL"),
+        ({"daily": A, "old": "SELECT nosuch FROM daily"}, "BAD_SQL"),
+        ({"daily": A, "old": Spec("old", "SELECT day FROM daily", options={"location": "/elsewhere"})}, "BAD_OPTION"),
+        ({"daily": "SELECT day FROM old", "old": "SELECT day FROM daily"}, "CYCLE"),
+    ]
+    for definitions, code in wrong:
+        with pytest.raises(DefinitionError, match=code):
+            t.apply(definitions)
+        assert t.export() == stood, definitions
+    assert t.apply(
+        {
+            "daily": A,
+            "best": "SELECT daily.day FROM applied.daily WHERE daily.total > 1 AND applied.daily.day <> 'sun'",
+            "cte": "WITH daily AS (SELECT * FROM applied.daily) SELECT total FROM daily",
+        }
+    )
+
+
+def test_a_set_may_turn_who_reads_whom_around(t, spark):
+    t.apply({"base": A, "top": "SELECT day, total FROM base"})
+
+    plan = t.apply({"top": A, "base": "SELECT day, total FROM top WHERE total > 0"})
+
+    assert actions(plan) == {"top": "query", "base": "query"}
+    assert all(t.verify(name) for name in ("base", "top"))
+
+
+def test_what_the_set_no_longer_reads_is_pruned(t, spark):
+    t.apply({"low": A, "high": "SELECT day FROM low"})
+
+    plan = t.apply({"high": "SELECT day FROM sales"}, prune=True)
+
+    assert actions(plan) == {"high": "query", "low": "drop"}
+    assert [table.name for table in t.tables()] == ["applied.high"]
+
+
+def test_what_the_set_will_read_is_not_pruned_halfway(t, spark):
+    t.apply({"low": A, "high": "SELECT day FROM sales"})
+    stood = t.export()
+
+    with pytest.raises(DefinitionError, match="STILL_READ"):
+        t.apply({"high": "SELECT day FROM low"}, prune=True)
+
+    assert t.export() == stood
+
+
+def test_a_cycle_is_told_with_its_path(t, spark):
+    t.apply({"one": A, "two": "SELECT * FROM one", "three": "SELECT * FROM two"})
+
+    with pytest.raises(DefinitionError) as caught:
+        t.alter("one", "SELECT day, total FROM three")
+
+    assert caught.value.code == "CYCLE"
+    assert "applied.one reads applied.three reads applied.two reads applied.one" in caught.value.message

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from trickle import DefinitionError, SourceError, StateError, SuspendedError, Trickle, UnknownTableError
 from trickle.model.definition import RefreshRecord
+from trickle.schedule.idle import Idle
 
 NAMES = ("sums", "counts", "means", "rich")
 MEANS = "SELECT s.customer, total, n FROM sums s JOIN counts c ON s.customer = c.customer"
@@ -234,6 +237,21 @@ def test_a_table_that_a_run_left_alone_belongs_to_its_cut(spark, graph):
     assert [rows(frame) for frame in frames] == [rows(spark.table(name)) for name in NAMES]
 
 
+def test_a_version_after_a_refresh_belongs_to_the_cut_of_that_refresh(spark, graph):
+    order(spark, (4, "bob", 7))
+    for name in ("sums", "counts"):
+        graph.refresh(name)
+    graph.suspend("sums")
+    graph.resume("sums")
+    spark.sql("OPTIMIZE counts")
+    graph.refresh("means")
+
+    sums, means = graph.read(["sums", "means"])
+
+    assert rows(sums) == expected_totals(spark, head(spark, "orders"))
+    assert [row[:2] for row in rows(means)] == rows(sums)
+
+
 def test_each_commit_records_the_base_versions_it_stands_for(spark, graph):
     order(spark, (4, "bob", 7))
     graph.refresh_all(NAMES)
@@ -246,6 +264,26 @@ def test_each_commit_records_the_base_versions_it_stands_for(spark, graph):
         ("orders", head(spark, "orders")),
         ("people", head(spark, "people")),
     }
+
+
+def test_what_spark_recomputes_has_no_cut_and_is_not_verified_by_itself(spark, graph):
+    graph.create("random", "SELECT id, rand() AS r FROM orders", verify_every="1d", schedule="downstream")
+    graph.create("below", "SELECT count(r) AS n FROM random")
+    order(spark, (4, "bob", 7))
+
+    report = graph.refresh_all()
+
+    assert set(report.off_cut) == {"graph.random", "graph.below"}
+    for name in report.off_cut:
+        _, text = next(graph._engine.tables.get(name).target.records(1))
+        assert RefreshRecord.model_validate_json(text).base is None
+    now = datetime.now(UTC)
+    idle, found = Idle(graph._engine, now - timedelta(days=2)), set()
+    while task := idle._next(graph._engine.members().only([]), now):
+        idle._done[task[:2]] = now
+        found.add(task[0])
+    assert found == {"tidy", "warn", "vacuum"}
+    graph.drop("random", cascade=True)
 
 
 def test_sources_that_do_not_belong_together_have_no_base(spark, graph):

@@ -48,6 +48,7 @@ class Engine:
     broken: dict[str, Any] = field(default_factory=dict)
     held: dict[str, Any] = field(default_factory=dict)
     runs: list[frozenset[str]] = field(default_factory=list)
+    versions: dict[str, int] = field(default_factory=dict)
     history: None = None
 
     @property
@@ -64,21 +65,23 @@ class Engine:
             find=lambda _: SimpleNamespace(definition=SimpleNamespace(options=options), location="/")
         )
 
+    def state(self, name: str) -> Any:
+        return SimpleNamespace(version=len(self.held) + self.versions.get(name, 1), record=None)
+
     def members(self) -> Members:
         known: dict[str, Any] = {}
         for name, source in self.reads.items():
-            state = SimpleNamespace(version=len(self.held), record=None)
-            target = SimpleNamespace(name=name, state=lambda state=state: state)
+            target = SimpleNamespace(name=name, state=lambda name=name: self.state(name))
             definition = SimpleNamespace(schedule="on commit", options=NO_OPTIONS)
             known[name] = Member(SimpleNamespace(target=target, definition=definition, location="/"), {source: source})
-        bases: Any = self.sources
+        bases: Any = dict(self.sources)
         return Members(known, bases, self.broken)
 
     def run_members(self, members: Members, due: frozenset[str], **_: object) -> RunReport:
         self.runs.append(due)
         members.pin()
         errors = {name: self.failing[name] for name in due if name in self.failing}
-        done: Any = {name: SimpleNamespace(version=1) for name in due if name not in errors}
+        done: Any = {name: SimpleNamespace(version=self.state(name).version) for name in due if name not in errors}
         return RunReport(done, errors, {}, 0.0)
 
 
@@ -139,6 +142,38 @@ def test_a_table_that_is_resumed_is_tried_at_once(engine, clock, loop):
     tick(loop, clock, 1)
 
     assert "totals" in engine.runs[-1]
+
+
+def test_a_table_whose_upstream_failed_is_tried_with_it(engine, clock, loop):
+    engine.reads["best"] = "totals"
+    engine.failing["totals"] = StorageError("STORAGE_FAILED", "it did not answer.")
+    engine.failing["best"] = SourceError("UPSTREAM_FAILED", "totals failed.")
+    loop.tick()
+    for seconds in (2, 4, 8, 16, 32):
+        tick(loop, clock, seconds - 0.5)
+        tick(loop, clock, 0.5)
+    assert engine.runs[1:] == [{"totals", "best"}] * 5
+
+    engine.failing.clear()
+    tick(loop, clock, 59)
+    assert len(engine.runs) == 6
+    tick(loop, clock, 1)
+    assert engine.runs[6:] == [{"totals", "best"}]
+
+
+def test_a_table_follows_at_once_if_somebody_else_mends_its_upstream(engine, clock, loop):
+    engine.reads["best"] = "totals"
+    engine.failing["totals"] = StorageError("STORAGE_FAILED", "it did not answer.")
+    engine.failing["best"] = SourceError("UPSTREAM_FAILED", "totals failed.")
+    loop.tick()
+    for seconds in (2, 4, 8, 16):
+        tick(loop, clock, seconds)
+    engine.failing.clear()
+    engine.versions["totals"] = 2  # it is refreshed by hand
+
+    tick(loop, clock, 1)
+
+    assert "best" in engine.runs[-1]
 
 
 def test_a_source_that_is_gone_stops_no_other_table(engine, clock, loop):

@@ -6,7 +6,7 @@ Rules that would fold a table's data or statistics into the plan, or add what on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.catalyst.jvm import Jvm, analysed_plan, items
@@ -165,13 +165,20 @@ class Frontend:
         look(analysed)
         return found
 
-    def temporary_view(self, analysed: Any) -> str | None:
-        """Return the name of a temporary view that a query reads, None if there is none."""
+    def empty_view(self, session: Any, name: str, schema: Any) -> None:
+        """Make a temporary view without rows in a session."""
+        nothing = self.jvm.cls("java.util.ArrayList")()
+        session.createDataFrame(nothing, schema).createOrReplaceTempView(name)
+
+    def temporary_view(self, analysed: Any, but: Collection[str] = ()) -> str | None:
+        """Return the name of a temporary view that a query reads, None if there is none but those known."""
         if self.jvm.name(analysed) == "View" and analysed.isTempView():
-            return str(analysed.desc().identifier().table())
+            name = str(analysed.desc().identifier().table())
+            if name not in but:
+                return name
         inner = items(analysed.subqueriesAll()) if self.jvm.contains(analysed, "PLAN_EXPRESSION") else ()
         for plan in (*items(analysed.children()), *inner):
-            found = self.temporary_view(plan)
+            found = self.temporary_view(plan, but)
             if found is not None:
                 return found
         return None

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from trickle.engine.arguments import check_differentiable, check_layout, read_options
 from trickle.engine.open_tables import OpenTable
 from trickle.engine.replacement import column_comments, comment_change, find_reusable, property_changes, replace_query
-from trickle.errors import DefinitionError, TrickleError, UnknownTableError
+from trickle.errors import ConflictError, DefinitionError, TrickleError, UnknownTableError
 from trickle.model.definition import DEFINITION_PROPERTY
-from trickle.model.graph import Graph
+from trickle.model.graph import Graph, cycle
 from trickle.model.names import split_name
 from trickle.model.table_options import NO_OPTIONS, TableOptions
 from trickle.refresh.record import read_record
+from trickle.tables.redefinition import CONCURRENT_ALTER, altered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -95,8 +96,13 @@ class Alter:
 
     engine: Engine
 
-    def plan(self, name: str, wanted: Alteration) -> Planned:
+    def plan(self, name: str, wanted: Alteration, graph: Graph | None = None) -> Planned:
         """Find out what an alteration takes; changes nothing.
+
+        Args:
+            name: The stream table.
+            wanted: What it is to become.
+            graph: Who will read whom; None for what the last refreshes saw.
 
         Raises:
             DefinitionError: The query, its columns or an option cannot be used.
@@ -105,9 +111,7 @@ class Alter:
         table = self._open(name, can_be_closed=wanted.query is not None)
         before = table.definition
         options = wanted.options(before.options)
-        if options.location != before.options.location:
-            text = f"stream table '{name}' cannot be moved to another location."
-            raise DefinitionError("BAD_OPTION", text, hint="Drop it and create it again there.")
+        refuse_move(name, before.options, options)
         mode = wanted.mode or before.mode
         schedule = before.schedule if isinstance(wanted.schedule, Unchanged) else wanted.schedule
         definition = before.model_copy(update={"mode": mode, "schedule": schedule, "options": options})
@@ -118,7 +122,7 @@ class Alter:
         analysed, prepared = self.engine.define(name, wanted.query or before, mode, schedule, options)
         if isinstance(table, OpenTable) and self._means_the_same(table, analysed, prepared):
             return _with_rows_kept(table, definition)
-        self._refuse_cycle(table, prepared)
+        self._refuse_cycle(table, prepared, graph or self.find_graph())
         new = analysed.definition.model_copy(update={"generation": before.generation + 1})
         analysed = replace(analysed, definition=new)
         reuse = find_reusable(table, analysed, prepared) if isinstance(table, OpenTable) else None
@@ -135,9 +139,29 @@ class Alter:
                 raise
             return self.engine.tables.find(name)
 
+    def change(self, name: str, wanted: Alteration) -> tuple[Action, RefreshReport | None]:
+        """Plan an alteration and make it, again if somebody else alters the table meanwhile.
+
+        Raises:
+            ConflictError: ``CONCURRENT_ALTER``, others have done so each time.
+        """
+        for attempt in range(1, self.engine.options.attempts + 1):
+            try:
+                return self.make(self.plan(name, wanted))
+            except ConflictError as error:
+                if error.code != CONCURRENT_ALTER or attempt == self.engine.options.attempts:
+                    raise
+        raise AssertionError
+
     def make(self, planned: Planned) -> tuple[Action, RefreshReport | None]:
-        """Make an alteration; return what it took, and the report if rows were computed."""
+        """Make an alteration; return what it took, and the report if rows were computed.
+
+        Raises:
+            ConflictError: ``CONCURRENT_ALTER``, the table has another definition than when this was planned.
+        """
         with self.engine.tables.lock(planned.table.name):
+            if self.engine.tables.find(planned.table.name).text != planned.table.text:
+                raise altered(planned.table.name)
             if planned.analysed is not None:
                 report = replace_query(self.engine, planned.table, planned.definition, *planned.analysed, planned.reuse)
                 return planned.action, report
@@ -159,14 +183,20 @@ class Alter:
         old, new = (compiler.optimise(a.definition, a.session) for a in (table.analysed, analysed))
         return bool(old.sameResult(new))
 
-    def _refuse_cycle(self, table: OpenTable | FoundTable, prepared: Prepared) -> None:
+    def _refuse_cycle(self, table: OpenTable | FoundTable, prepared: Prepared, graph: Graph) -> None:
         """Refuse a query that reads the table itself, or what is made from it."""
-        below = self.find_graph().downstream([table.name])
-        places = {self.engine.tables.find(name).location for name in (*below, table.name)}
-        for name, source in prepared.sources.items():
-            if source.path in places:
-                text = f"stream table '{table.name}' would read '{name}', which is made from it."
-                raise DefinitionError("CYCLE", text, hint="Let it read what does not depend on it.")
+        below = {name for name in graph.downstream([table.name]) if name in graph.reads}
+        places = {self._place(name): name for name in (*below, table.name)}
+        for source in prepared.sources.values():
+            reader = places.get(source.path)
+            if reader is not None:
+                raise cycle([table.name, *graph.path(reader, table.name)])
+
+    def _place(self, name: str) -> str:
+        try:
+            return self.engine.tables.find(name).location
+        except UnknownTableError:
+            return ""  # it is still to be made
 
     def _store(self, planned: Planned) -> None:
         """Change options, mode and schedule in place: readers see the same rows."""
@@ -241,6 +271,17 @@ class Alter:
         except Exception:
             return name, ()  # one that cannot be read does not keep others from being dropped
         return identity, () if record is None else {read.identity for read in record.frontier.values()}
+
+
+def refuse_move(name: str, before: TableOptions, after: TableOptions) -> None:
+    """Refuse another location.
+
+    Raises:
+        DefinitionError: ``BAD_OPTION``.
+    """
+    if after.location != before.location:
+        text = f"stream table '{name}' cannot be moved to another location."
+        raise DefinitionError("BAD_OPTION", text, hint="Drop it and create it again there.")
 
 
 def _with_rows_kept(table: OpenTable, definition: Definition) -> Planned:

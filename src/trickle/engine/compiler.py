@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trickle.catalyst.freeze import freeze, thaw, thawed_leaf
 from trickle.catalyst.frontend import RECORDED_SETTINGS, Frontend, Views
+from trickle.catalyst.parse import names_read, not_a_query
 from trickle.catalyst.reuse import Reuse, find_reuse
 from trickle.errors import DefinitionError
 from trickle.model.definition import Definition, bad_definition, read_definition
 from trickle.model.table_options import NO_OPTIONS
 from trickle.refresh.prepare import Prepared, prepare
+from trickle.sql.names import replace_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,6 +98,43 @@ class Compiler:
         )
         return Analysed(definition, session, plan, self.frontend.views(plan))
 
+    def analyse_over(self, query: str | Definition, schemas: Mapping[str, Any]) -> Any:
+        """Return the analysed query over tables that are not there, or will have other columns: it cannot be run.
+
+        Args:
+            query: Its text, or a definition that has one.
+            schemas: The schemas of these tables by their full names.
+
+        Raises:
+            DefinitionError: ``BAD_SQL``, ``NOT_A_QUERY``, ``TEMPORARY_VIEW``.
+        """
+        own = query if isinstance(query, Definition) else None
+        text = str(query if own is None else own.query)
+        settings = self.frontend.settings() if own is None else own.settings
+        catalog = self.jvm.spark.catalog.currentCatalog() if own is None else own.catalog
+        schema = self.jvm.spark.catalog.currentDatabase() if own is None else own.schema_name
+        session = self.frontend.session(settings, catalog, schema)
+        read = names_read(self.jvm, session, text)
+        places = {name: self.catalog.qualify((*(catalog, schema)[: 3 - len(name)], *name)) for name in read}
+        others = {name[0].lower() for name, place in places.items() if len(name) == 1 and place not in schemas}
+        names = {name: place for name, place in places.items() if place in schemas}
+        failed = None
+        # Where a view of the short name stands for a table, `shop.a`, `a.x` means its column; a CTE may have that name, too.
+        for is_short in (True, False):
+            views = {}
+            for number, (name, place) in enumerate(sorted(names.items())):
+                keeps = len(name) == 1 or (is_short and name[-1].lower() not in others)
+                views[name] = name[-1].lower() if keeps else f"__planned_{number}"
+                self.frontend.empty_view(session, views[name], schemas[place])
+            try:
+                plan = self.frontend.analyse_sql(session, replace_names(text, views))
+            except DefinitionError as error:
+                failed = failed or error
+            else:
+                self._refuse_temporary(plan, views.values())
+                return plan
+        raise failed or not_a_query("this is")
+
     def read(self, table: str, text: str) -> Analysed:
         """Analyse the definition that a table carries."""
         definition = read_definition(table, text)
@@ -175,8 +214,8 @@ class Compiler:
             hint = "Give the query as SQL text, or use Trickle(spark) without stored_plans=False."
             raise DefinitionError("STORED_PLAN_REFUSED", text, hint=hint)
 
-    def _refuse_temporary(self, plan: Any) -> None:
-        view = self.frontend.temporary_view(plan)
+    def _refuse_temporary(self, plan: Any, but: Collection[str] = ()) -> None:
+        view = self.frontend.temporary_view(plan, but)
         if view is not None:
             text = f"'{view}' is a temporary view, which no other session sees."
             raise DefinitionError("TEMPORARY_VIEW", text, hint="Make it with CREATE VIEW, or write its query inline.")

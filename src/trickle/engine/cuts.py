@@ -1,6 +1,6 @@
 """Finds versions of stream tables that belong together: those that stand for the same versions of the base tables.
 
-A version of a table belongs to a cut if each of its sources does at the version that it was computed from, or at a later one
+A version of a table belongs to a cut if each of its sources does at the version that it was computed from, or at another one
 that has the same rows: a run leaves a table alone whose sources committed without changing a row.
 """
 
@@ -78,18 +78,24 @@ class Cuts:
 
     def _with_source(self, name: str, source_name: str, node: str, version: int, cut: Cut) -> Cut | None:
         if node in self.members.members:
-            # The newest of the versions with the same rows comes first: so the cut is the newest, too.
-            same = [
-                record
-                for later, record in self._records(node)
-                if later >= version and self._is_same(name, source_name, version, later)
-            ]
-            wider = (self._with(node, record, cut) for record in same)
+            wider = (self._with(node, record, cut) for record in self._same(name, source_name, node, version))
             return next((found for found in wider if found is not None), None)
         known = cut.get(node)
         if known is None:
             return {**cut, node: version}
         return cut if self._is_same(name, source_name, *sorted((known, version))) else None
+
+    def _same(self, name: str, source_name: str, node: str, version: int) -> Iterator[RefreshRecord]:
+        """Return the refreshes of a stream table that gave it the rows of a version of it, as far as another table reads them.
+
+        The newest comes first: so the cut is the newest, too. The last is the one that this version comes from; commits that
+        are no refreshes may lie between: a property, files written anew.
+        """
+        for at, record in self._records(node):
+            if self._is_same(name, source_name, *sorted((version, at))):
+                yield record
+            if at <= version:
+                return
 
     def _is_same(self, name: str, source_name: str, since: int, upto: int) -> bool:
         """Say whether a source has the same rows at two versions, as far as a table reads them."""

@@ -48,6 +48,7 @@ from trickle.refresh.run import Refresh
 from trickle.refresh.verify import verify_table
 from trickle.refresh.write import StateTooBigError
 from trickle.tables.looks import look_again, one_look
+from trickle.tables.redefinition import CONCURRENT_ALTER
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
@@ -246,7 +247,9 @@ class Engine:
             try:
                 with one_look(goes_on=True), table.workspace.active():
                     outcome = refresh.run()
-            except ConflictError:
+            except ConflictError as error:
+                if error.code == CONCURRENT_ALTER:
+                    raise
                 # It starts from the other one's result and usually finds nothing to do.
                 look_again()
                 conflicts += 1

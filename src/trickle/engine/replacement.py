@@ -16,7 +16,7 @@ from trickle.model.reason import DEFINITION_CHANGED, Reason
 from trickle.model.report import RefreshReport
 from trickle.refresh.record import new_record, read_record
 from trickle.refresh.request import Request
-from trickle.tables.contract import Redefinition
+from trickle.tables.redefinition import CONCURRENT_ALTER, Redefinition
 
 if TYPE_CHECKING:
     from trickle.catalyst.reuse import Reuse
@@ -109,7 +109,9 @@ def _evolve(
             stored = analysed_plan(new.target.frame(state.version))
             rows = jvm.frame(reuse.over(jvm, stored)).toDF(*prepared.names)
             applied = new.target.overwrite(rows, write, new.target.state(), redefine=redefine)
-    except ConflictError:
+    except ConflictError as error:
+        if error.code == CONCURRENT_ALTER:
+            raise
         return None
     engine.tables.keep(replace(new, costs=costs))
     new.state_tables.forget_other_generations()
@@ -155,7 +157,7 @@ def _opened(
         target = workspace.catalog.results.target(table.name, table.location)
         new = engine.tables.open(table.name, target, analysed, prepared)
     properties = {**property_changes(before, after), DEFINITION_PROPERTY: new.text}
-    return new, Redefinition(properties, after.partition_by)
+    return new, Redefinition(properties, after.partition_by, instead_of=table.text)
 
 
 def _run(
@@ -164,7 +166,9 @@ def _run(
     """Compute and swap; where refreshes of others come first, they are kept away meanwhile."""
     try:
         return engine.run(new, request, attempts=1)
-    except ConflictError:
+    except ConflictError as error:
+        if error.code == CONCURRENT_ALTER:
+            raise
         costs = table.costs if isinstance(table, OpenTable) else None
         seconds = max(_HELD_SECONDS, _TIMES * ((costs and costs.full) or 0.0))
         with engine.suspensions.held_off(table.name, table.location, seconds):

@@ -127,7 +127,8 @@ class RefreshRecord(Stored):
     Attributes:
         frontier: The version of each source, and of each state table, that the rows were computed from.
         base: The versions of base tables that the rows stand for, by the tables' ids: sources that are stream tables
-            are followed down to what they read. None if these were at versions that do not belong together.
+            are followed down to what they read. None if these were at versions that do not belong together,
+            or Spark recomputed the rows over whatever was the newest.
         without: The state tables that proved too big to keep.
         columns: The columns that the query reads of each source; None if they are too many to repeat in each commit.
         took: What the refresh did and took; None in old records.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trickle.errors import DefinitionError
@@ -35,6 +35,22 @@ class Graph:
         """Return some tables and all stream tables that read them, directly or not."""
         return _closure(names, self.readers)
 
+    def path(self, reader: str, source: str) -> tuple[str, ...]:
+        """Return how a table reads another one, each name reading the next; the first alone if it does not.
+
+        >>> Graph({"a": ("t",), "b": ("a", "u")}).path("b", "t")
+        ('b', 'a', 't')
+        """
+        paths: dict[str, tuple[str, ...]] = {reader: (reader,)}
+        queue = [reader]
+        while queue:
+            name = queue.pop(0)
+            for following in self.reads.get(name, ()):
+                if following not in paths:
+                    paths[following] = (*paths[name], following)
+                    queue.append(following)
+        return paths.get(source, (reader,))
+
     def readers(self, name: str) -> tuple[str, ...]:
         """Name the stream tables that read a table directly."""
         return tuple(reader for reader, sources in self.reads.items() if name in sources)
@@ -53,7 +69,7 @@ class Graph:
         while left:
             wave = tuple(name for name in left if not any(s in left for s in self.reads[name]))
             if not wave:
-                raise _cycle(self._cycle_among(left))
+                raise cycle(self._cycle_among(left))
             found.append(wave)
             for name in wave:
                 del left[name]
@@ -88,6 +104,7 @@ def _closure(names: Collection[str], following: Callable[[str], Iterable[str]]) 
     return frozenset(found)
 
 
-def _cycle(path: list[str]) -> DefinitionError:
+def cycle(path: Sequence[str]) -> DefinitionError:
+    """Build the error for tables that read each other: each name reads the next, and the last is the first."""
     text = f"stream tables read each other in a circle: {' reads '.join(path)}."
     return DefinitionError("CYCLE", text, hint="Let one of them read its sources directly.")

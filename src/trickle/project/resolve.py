@@ -24,7 +24,7 @@ from trickle.errors import DefinitionError, TrickleError
 from trickle.model.names import quote, shown_part
 from trickle.project.places import Place, bad_project, placed
 from trickle.project.python_files import BAD_PYTHON, python_failed
-from trickle.project.texts import replace_names
+from trickle.sql.names import replace_names
 
 if TYPE_CHECKING:
     from pathlib import Path

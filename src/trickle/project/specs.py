@@ -15,7 +15,8 @@ from trickle.model.names import shown_part
 from trickle.model.spec import Spec
 from trickle.project.places import bad_project, placed
 from trickle.project.resolve import Resolver, bad_call, call, set_conf
-from trickle.project.texts import replace_names, with_views
+from trickle.project.texts import with_views
+from trickle.sql.names import replace_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -35,7 +35,8 @@ def new_record(
         mode=mode,
         reason=str(reason) if reason else None,
         frontier=dict(frontier),
-        base=find_base(prepared.sources, frontier),
+        # What Spark recomputes may hold commits that came while it did.
+        base=None if prepared.obstacles else find_base(prepared.sources, frontier),
         fingerprint=prepared.fingerprint,
         started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         without=prepared.without,

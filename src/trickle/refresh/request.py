@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trickle.model.events import Trigger
     from trickle.refresh.deadline import Deadline
     from trickle.refresh.steps import Step
-    from trickle.tables.contract import Redefinition
+    from trickle.tables.redefinition import Redefinition
 
 
 @dataclass(frozen=True, slots=True)

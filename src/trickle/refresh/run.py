@@ -32,6 +32,7 @@ from trickle.refresh.steps import (
 from trickle.refresh.stopwatch import Stopwatch
 from trickle.refresh.write import CATCH_UP, StateTooBigError, Writer
 from trickle.tables.looks import look_again
+from trickle.tables.redefinition import altered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,8 +78,11 @@ class Refresh:
             self.tables.look_at_once()
             began = self.tables.target.state()
         is_replaced = self.tables.definition is not None and began.definition != self.tables.definition
-        if is_replaced and self.request.redefine is None:
+        redefine = self.request.redefine
+        if is_replaced and redefine is None:
             raise conflict(self.tables.target.name)
+        if redefine is not None and redefine.instead_of not in (None, began.definition):
+            raise altered(self.tables.target.name)
         try:
             return self._run(began)
         except (CancelledError, ConflictError, StateTooBigError):

@@ -67,6 +67,8 @@ class Idle:
     def _next(self, members: Members, now: datetime) -> tuple[str, str, Task] | None:
         for name, member in members.members.items():
             every = member.table.definition.options.verify_every
+            if member.table.prepared.obstacles:
+                every = None  # Spark recomputes it over the newest versions: there are none to verify it at
             if every is not None and self._is_due("verify", name, timedelta(seconds=read_duration(every)), now):
                 last = last_verified(self._engine, member.table.location) or self._started
                 if now - last >= timedelta(seconds=read_duration(every)):

@@ -192,7 +192,18 @@ class Loop:
         schedule = read_schedule(members.members[name].table.definition.schedule)
         behind = isinstance(schedule, OnCommit) and self._is_behind(name, members, heads)
         suspended = self._is_suspended(name, members.members[name], heads[name])
-        return Scheduled(schedule, memory.last, memory.not_before, is_suspended=suspended, is_behind=behind)
+        not_before = self._not_before(name, members, heads)
+        return Scheduled(schedule, memory.last, not_before, is_suspended=suspended, is_behind=behind)
+
+    def _not_before(self, name: str, members: Members, heads: Mapping[str, int]) -> datetime | None:
+        """Return when a table that failed is tried again: one that waits for others, when these are."""
+        memory = self._remembered(name, members)
+        if not memory.waits or memory.not_before is None:
+            return memory.not_before
+        nodes = {node for above in members.graph.upstream([name]) for node in members.members[above].reads.values()}
+        known = ((n, self._memory.get(n)) for n in (members.broken_at.get(node, node) for node in nodes))
+        failed = [m for n, m in known if m is not None and not m.waits and heads.get(n) in (None, m.failed_at)]
+        return max([memory.not_before, *(m.not_before for m in failed if m.not_before is not None)])
 
     def _is_suspended(self, name: str, member: Member, version: int) -> bool:
         """Say whether a table waits for a person: a property, which only a new version of it can change."""
@@ -237,7 +248,7 @@ class Loop:
             self._memory[name] = Memory(now, {node: after[node] for node in members.members[name].reads.values()})
         for name, error in report.errors.items():
             logger.warning("stream table %s was not refreshed: %s", name, error)
-            self._memory[name] = self._memory[name].after_failure(error, now)
+            self._memory[name] = self._memory[name].after_failure(error, now, heads.get(name))
             self._give_up(name, error, members)
         if self._on_run is not None:
             self._on_run(report)
@@ -263,7 +274,7 @@ class Loop:
             return
         for reader in () if members is None else members.graph.downstream([name]):
             if reader in self._memory and not self._memory[reader].failures:
-                self._memory[reader] = replace(self._memory[reader], retries=0, not_before=None)
+                self._memory[reader] = replace(self._memory[reader], retries=0, not_before=None, waits=False)
 
 
 def _version_of(head: Callable[[], int]) -> int:

@@ -20,7 +20,7 @@ _WAIT_SECONDS: Final = 300.0
 _TRANSIENT_SECONDS: Final = 60.0
 """The same, if what failed is likely to pass."""
 
-_NOT_ITS_OWN: Final = frozenset({"UPSTREAM_FAILED", "SUSPENDED", "FUSE_BLOWN", "CANCELLED"})
+_NOT_ITS_OWN: Final = frozenset({"SUSPENDED", "FUSE_BLOWN", "CANCELLED"})
 """Why a table was not refreshed without having failed itself, or being suspended for it already."""
 
 
@@ -34,6 +34,8 @@ class Memory:
         failures: How often it has failed since, in a row, for reasons that do not pass by themselves.
         retries: How often in all it was tried since.
         not_before: When it is tried again.
+        waits: True if it is what it reads that failed: it is tried with that.
+        failed_at: Its own version when it failed; another one since tells that somebody has refreshed it.
     """
 
     last: datetime | None
@@ -41,15 +43,20 @@ class Memory:
     failures: int = 0
     retries: int = 0
     not_before: datetime | None = None
+    waits: bool = False
+    failed_at: int | None = None
 
-    def after_failure(self, error: TrickleError, now: datetime) -> Memory:
+    def after_failure(self, error: TrickleError, now: datetime, version: int | None = None) -> Memory:
         """Wait twice as long as the last time; count what does not pass by itself."""
+        if error.code == "UPSTREAM_FAILED":
+            return replace(self, waits=True, not_before=now + timedelta(seconds=1))
         retries = self.retries + 1
         most = _TRANSIENT_SECONDS if is_transient(error) else _WAIT_SECONDS
         again = now + timedelta(seconds=min(2.0 ** min(retries, 20), most))
         if is_transient(error) or error.code in _NOT_ITS_OWN:
-            return replace(self, retries=retries, not_before=again)
-        return replace(self, failures=self.failures + 1, retries=retries, not_before=again)
+            return replace(self, retries=retries, not_before=again, waits=False, failed_at=version)
+        failures = self.failures + 1
+        return replace(self, failures=failures, retries=retries, not_before=again, waits=False, failed_at=version)
 
 
 def recall(member: Member) -> Memory:

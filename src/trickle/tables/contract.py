@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trickle.model.reason import Reason
     from trickle.model.table_options import TableOptions
     from trickle.tables.logs import TableLog
+    from trickle.tables.redefinition import Redefinition
 
     Given: TypeAlias = DataFrame | pa.Table
     """Rows to be written, their columns in the order of the table's; what the driver holds is an Arrow table."""
@@ -199,19 +200,6 @@ class Applied:
     rows_inserted: int
     rows_deleted: int
     steps: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Redefinition:
-    """What a table becomes with the commit that replaces all its rows: the columns are those of the rows.
-
-    Attributes:
-        properties: Properties to set; None takes one away.
-        partition_by: The columns that its files are partitioned by from now on.
-    """
-
-    properties: Mapping[str, str | None]
-    partition_by: tuple[str, ...] = ()
 
 
 class TargetTable(Protocol):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.model.keys import TableKeys
-    from trickle.tables.contract import Given, Record, Redefinition
+    from trickle.tables.contract import Given, Record
+    from trickle.tables.redefinition import Redefinition
 
     Row = Sequence[Any]
 

@@ -42,6 +42,7 @@ from trickle.tables.delta.properties import CHANGE_FEED, set_properties
 from trickle.tables.delta.rewrite import Addressed, repeated, rewrite
 from trickle.tables.delta.schema import replaced, widened
 from trickle.tables.delta.table import open_table
+from trickle.tables.redefinition import altered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,9 +51,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import Given, Record, Redefinition
+    from trickle.tables.contract import Given, Record
     from trickle.tables.delta.actions import Commit
     from trickle.tables.delta.jvm import Jvm
+    from trickle.tables.redefinition import Redefinition
 
 
 class DeltaTarget:
@@ -195,7 +197,10 @@ class DeltaTarget:
     def _redefined(self, rows: DataFrame, redefine: Redefinition) -> Mapping[str, Any]:
         """Return the table's metadata with the columns of other rows, and other properties."""
         metadata = self.log.metadata(self.log.head())
-        settings = {**(metadata.get("configuration") or {}), **redefine.properties}
+        before_it = metadata.get("configuration") or {}
+        if redefine.instead_of not in (None, before_it.get(DEFINITION_PROPERTY)):
+            raise altered(self.name)
+        settings = {**before_it, **redefine.properties}
         before = json.loads(metadata["schemaString"])
         after = replaced(before, json.loads(rows.schema.json()))
         if is_mapped(metadata) and {f["name"] for f in before["fields"]} - {f["name"] for f in after["fields"]}:
@@ -222,9 +227,10 @@ class DeltaTarget:
         if redefine is None and self.driver and (done := self.driver.overwrite(rows, record, expected, most)):
             return done
         rows = frame_of(self.spark, rows)
-        new = self._wider(rows) if redefine is None else self._redefined(rows, redefine)
         work = _Work(self, record, expected)
         with work as transaction:
+            # What others change of the table from here on is a conflict.
+            new = self._wider(rows) if redefine is None else self._redefined(rows, redefine)
             files = transaction.files()
             if new is not None:
                 transaction.redefine(new)
