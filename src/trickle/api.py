@@ -338,30 +338,35 @@ class Trickle:
         return write_and_refresh(self._engine, write, tables, workers)
 
     @verb
-    def run(self, *, workers: int = 2, until: datetime | None = None) -> None:
+    def run(self, *, workers: int = 2, until: datetime | None = None, lease: str | None = None) -> None:
         """Refresh stream tables by their schedules, until a moment, SIGTERM or Ctrl-C; a refresh at work ends first.
 
         A second SIGTERM or Ctrl-C calls it off, with nothing committed.
 
-        Among several processes on one warehouse one leads; when it dies, another one goes on within half a minute.
+        Among several processes with one lease one leads; when it dies, another one goes on within half a minute.
 
         Args:
             workers: How many tables are refreshed at once, where neither reads the other.
             until: When to end, with a time zone; None for never.
+            lease: A folder that the processes share, as a path or URI; None for one in the warehouse.
+
+        Raises:
+            DefinitionError: ``BAD_OPTION``.
         """
         check_until(until)
-        loop = self._loop(workers)
+        loop = self._loop(workers, lease)
         with stopped_by_signals(loop.stop, loop.cancel):
             loop.run(until)
 
     @verb
-    def start(self, *, workers: int = 2) -> Running:
+    def start(self, *, workers: int = 2, lease: str | None = None) -> Running:
         """Do the same in a thread of its own, which ``stop()`` of what this gives ends."""
-        return Running(self._loop(workers))
+        return Running(self._loop(workers, lease))
 
-    def _loop(self, workers: int) -> Loop:
+    def _loop(self, workers: int, lease: str | None) -> Loop:
         check_workers(workers)
-        return Loop(self._engine, workers=workers, lease=open_lease(self.spark))
+        check_text("lease", lease)
+        return Loop(self._engine, workers=workers, lease=open_lease(self.spark, lease))
 
     @verb
     def suspend(self, name: str, *, reason: str | None = None) -> Suspension:

@@ -14,10 +14,12 @@ from trickle.engine.cancel import Cancellation
 from trickle.engine.engine import Engine
 from trickle.engine.events import Events
 from trickle.engine.open_tables import OpenTables
+from trickle.engine.retry import Retries
 from trickle.engine.suspend import Suspensions
-from trickle.errors import ConflictError, UnknownTableError
+from trickle.errors import CancelledError, ConflictError, SourceError, StorageError, UnknownTableError
 from trickle.model.definition import Definition
 from trickle.model.options import Options
+from trickle.refresh.deadline import Deadline
 from trickle.refresh.request import Request
 from trickle.refresh.run import Outcome
 from trickle.refresh.write import StateTooBigError
@@ -221,6 +223,33 @@ def test_a_refresh_that_lost_too_often_fails(place, monkeypatch):
     with pytest.raises(ConflictError):
         engine.refresh("shop.totals", Request())
     assert len(requests) == 2
+
+
+def test_storage_that_does_not_answer_is_asked_again(place, monkeypatch, caplog):
+    down, late = StorageError("STORAGE_FAILED", "it did not answer."), TimeoutError("timed out")
+    engine, requests = engine_of(place, monkeypatch, [down, late, "third"], attempts=3)
+
+    assert engine.refresh("shop.totals", Request()).name == "third"
+    assert len(requests) == 3
+    assert "tried again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error", [SourceError("SOURCE_MISSING", "gone."), StorageError("STORAGE_REFUSED", "no."), FileNotFoundError("gone")]
+)
+def test_what_would_fail_alike_is_not_tried_again(place, monkeypatch, error):
+    engine, requests = engine_of(place, monkeypatch, [error, "second"])
+
+    with pytest.raises(type(error)):
+        engine.refresh("shop.totals", Request())
+    assert len(requests) == 1
+
+
+def test_a_refresh_without_time_does_not_wait_for_another_attempt():
+    retries = Retries("totals", 3, Deadline("totals", 0.1))
+
+    with pytest.raises(CancelledError, match="TIMED_OUT"):
+        retries.wait(StorageError("STORAGE_FAILED", "it did not answer."))
 
 
 def test_a_state_table_that_is_too_big_is_left_out_from_then_on(place, monkeypatch):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from trickle.schedule.lease import Lease
+from trickle.errors import DefinitionError
+from trickle.schedule.lease import Lease, open_lease
 from trickle.tables.storage.credentials import s3_settings
 from trickle.tables.storage.object_store import ObjectStorage
 from trickle.tables.storage.schemes import Folder, folder_at
@@ -135,3 +138,41 @@ def test_of_eight_that_race_one_wins(tmp_path):
 
     assert len(taken) == 1
     assert taken[0].is_held
+
+
+def session(**settings: str) -> Any:
+    known = {key.replace("_", "."): value for key, value in settings.items()}
+    return SimpleNamespace(conf=SimpleNamespace(get=known.get))
+
+
+def test_a_lease_lies_where_it_is_asked_for_else_in_the_warehouse(tmp_path, caplog):
+    asked = open_lease(session(), f"{tmp_path}/leases/shop")
+    own = open_lease(session(spark_trickle_warehouse=str(tmp_path), spark_sql_catalogImplementation="hive"))
+
+    assert asked is not None
+    assert own is not None
+    assert (asked.folder.address, own.folder.address) == (f"{tmp_path}/leases/shop", f"{tmp_path}/_trickle_lease")
+    assert asked.take()
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("place", ["leases", "ofs://host/leases", ""])
+def test_a_lease_on_no_known_storage_is_refused(place):
+    with pytest.raises(DefinitionError, match="BAD_OPTION"):
+        open_lease(session(), place)
+
+
+def test_it_is_told_if_a_lease_is_not_surely_shared(tmp_path, caplog):
+    settings = {
+        "spark_sql_warehouse_dir": f"file:{tmp_path}/spark-warehouse",
+        "spark_sql_catalogImplementation": "hive",
+    }
+
+    assert open_lease(session(**settings)) is not None
+    assert "give run() a lease" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["ofs://host/tables", "/sys/tables"])
+def test_a_warehouse_that_takes_no_lease_keeps_nobody_from_leading(place, caplog):
+    assert open_lease(session(spark_sql_warehouse_dir=place)) is None
+    assert "nobody is kept from leading" in caplog.text

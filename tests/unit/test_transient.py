@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from trickle.engine.transient import is_transient
 from trickle.errors import ConflictError, SessionError, SourceError, SparkError, StateError, StorageError, TrickleError
 from trickle.schedule.memory import Memory
-from trickle.schedule.transient import is_transient
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LOST = "Job aborted due to stage failure: Task 3 failed 4 times: ExecutorLostFailure (executor 2 exited)"

@@ -153,6 +153,10 @@ def run(
     lasting: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help="How long, as 30s or 8h [until Ctrl-C].")
     ] = None,
+    lease: Annotated[
+        str | None,
+        typer.Option("--lease", metavar="FOLDER", help="By which of several processes one leads [in the warehouse]."),
+    ] = None,
 ) -> int:
     """Refresh stream tables by their schedules.
 
@@ -166,7 +170,7 @@ def run(
     from trickle.cli.run import run as run_loop
     from trickle.model.schedule import read_duration
 
-    return run_loop(settings, workers, None if lasting is None else read_duration(lasting))
+    return run_loop(settings, workers, None if lasting is None else read_duration(lasting), lease)
 
 
 @command

@@ -48,7 +48,7 @@ class Interruption:
         return INTERRUPTED if self.signal == signal.SIGINT else 0
 
 
-def run(settings: Settings, workers: int, seconds: float | None) -> int:
+def run(settings: Settings, workers: int, seconds: float | None, lease: str | None = None) -> int:
     """Refresh stream tables by their schedules, until a signal comes or some seconds are over."""
     from trickle.cli.spark import open_trickle
 
@@ -56,7 +56,7 @@ def run(settings: Settings, workers: int, seconds: float | None) -> int:
     with open_trickle(settings) as trickle, _taking(interruption):
         view = LiveView(settings) if sys.stdout.isatty() and not settings.is_json else EventLines(settings)
         observer = trickle._observer()
-        with view.shown(), trickle.start(workers=workers) as running:
+        with view.shown(), trickle.start(workers=workers, lease=lease) as running:
             view.begin(observer)
             ends = None if seconds is None else time.monotonic() + seconds
             while running.is_running and (ends is None or time.monotonic() < ends):

@@ -18,6 +18,7 @@ from trickle.engine.graph import Member, Members, build_members
 from trickle.engine.history import History
 from trickle.engine.open_tables import FoundTable, OpenTable, OpenTables
 from trickle.engine.replacement import adopt_columns
+from trickle.engine.retry import Retries
 from trickle.engine.run import OnOutcome, Run
 from trickle.engine.suspend import Suspensions
 from trickle.engine.upstream import Upstream
@@ -25,7 +26,6 @@ from trickle.engine.verbs import describe_failure
 from trickle.engine.workspaces import Workspaces
 from trickle.errors import (
     CancelledError,
-    ConflictError,
     DefinitionError,
     SourceError,
     StateError,
@@ -48,7 +48,6 @@ from trickle.refresh.run import Refresh
 from trickle.refresh.verify import verify_table
 from trickle.refresh.write import StateTooBigError
 from trickle.tables.looks import look_again, one_look
-from trickle.tables.redefinition import CONCURRENT_ALTER
 from trickle.warehouse import sync
 
 if TYPE_CHECKING:
@@ -238,31 +237,28 @@ class Engine:
     def run(self, table: OpenTable, request: Request, attempts: int | None = None) -> tuple[RefreshReport, OpenTable]:
         """Refresh; return what is to be kept of the table, too.
 
-        A refresh that lost to another process starts again, a few times. A state table that proves too big is left out from
-        then on.
+        A refresh that lost to another process, or whose storage did not answer, starts again, a few times. A state table that
+        proves too big is left out from then on.
         """
-        conflicts = 0
+        retries = Retries(table.name, attempts or self.options.attempts, request.deadline)
         while True:
             refresh = Refresh(table.workspace.jvm, table.for_refresh(self.options), replace(request, costs=table.costs))
             try:
                 with one_look(goes_on=True), table.workspace.active():
                     outcome = refresh.run()
-            except ConflictError as error:
-                if error.code == CONCURRENT_ALTER:
-                    raise
-                # It starts from the other one's result and usually finds nothing to do.
-                look_again()
-                conflicts += 1
-                if conflicts >= (attempts or self.options.attempts):
-                    raise
-                current = table if request.redefine is not None else self.tables.get(table.name)
-                if current.text != table.text:
-                    table = current  # the other one has replaced the query
             except StateTooBigError as error:
                 table.state_tables.forget(error.name)
                 without = (*table.prepared.without, error.name)
                 with table.workspace.active():
                     table = replace(table, prepared=table.workspace.compiler.prepare(table.analysed, without))
+            except Exception as error:
+                if not retries.wait(error):
+                    raise
+                # It starts from what is there now: after a conflict the other one's result, and usually finds nothing to do.
+                look_again()
+                current = table if request.redefine is not None else self.tables.get(table.name)
+                if current.text != table.text:
+                    table = current  # the other one has replaced the query
             else:
                 return outcome.report, replace(table, costs=outcome.costs)
 

@@ -11,7 +11,9 @@ takes, by its own clock, and its holder stops sooner.
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
 import os
 import re
 import socket
@@ -21,7 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trickle.layout import WAREHOUSE_CONF
+from trickle.errors import DefinitionError, StorageError
+from trickle.layout import WAREHOUSE_CONF, is_remote
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
@@ -33,6 +36,13 @@ _NUMBERED: Final = re.compile(r"(\d{20})\.json")
 _TERMS_BACK: Final = 3
 _FOLDER: Final = "_trickle_lease"
 """In a warehouse: no table's name begins so."""
+
+_SPARK_WAREHOUSE: Final = "spark.sql.warehouse.dir"
+"""A folder of the working directory, where nobody has set it."""
+
+_CATALOG: Final = "spark.sql.catalogImplementation"
+_ALONE: Final = "nobody is kept from leading beside this process; give run() a lease, a folder that all processes share"
+_LOG: Final = logging.getLogger("trickle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +150,47 @@ class Lease:
         return str(self.folder / f"{term:020d}.json")
 
 
-def open_lease(spark: SparkSession, seconds: float = 15.0) -> Lease | None:
-    """Return the lease of a session's warehouse; None if its storage is not known, where nobody is kept from leading."""
-    place = spark.conf.get(WAREHOUSE_CONF, None) or spark.conf.get("spark.sql.warehouse.dir", None)
-    folder = folder_at(f"{place}/{_FOLDER}") if place else None
+def open_lease(spark: SparkSession, place: str | None = None, seconds: float = 15.0) -> Lease | None:
+    """Return the lease in a folder, by default in the session's warehouse; None if nobody is kept from leading.
+
+    Raises:
+        DefinitionError: ``BAD_OPTION``, the storage of the folder that was asked for is not known.
+    """
+    folder = _asked(place) if place is not None else _in_warehouse(spark)
     if folder is None:
         return None
-    folder.storage.make_folder(folder.address, parents=True)
+    try:
+        folder.storage.make_folder(folder.address, parents=True)
+    except OSError as error:
+        if place is not None or not _is_refused(error):
+            raise
+        _LOG.warning("%s takes no lease (%s): %s", folder.address, error, _ALONE)
+        return None
     return Lease(folder, seconds)
+
+
+def _asked(place: str) -> Folder:
+    folder = folder_at(place)
+    if folder is None:
+        text = f"lease is an absolute path or the URI of a folder on storage that Trickle knows, not {place!r}."
+        raise DefinitionError("BAD_OPTION", text, hint='For instance lease="s3a://bucket/leases/shop".')
+    return folder
+
+
+def _in_warehouse(spark: SparkSession) -> Folder | None:
+    own = spark.conf.get(WAREHOUSE_CONF, None)
+    place = own or spark.conf.get(_SPARK_WAREHOUSE, None)
+    folder = folder_at(f"{place}/{_FOLDER}") if place else None
+    if folder is None:
+        _LOG.warning("the storage of the warehouse %s is not known: %s", place, _ALONE)
+    elif own is None and not is_remote(str(place)) and spark.conf.get(_CATALOG, None) == "hive":
+        text = "processes on this catalog that have another %s than %s may lead beside this one: give run() a lease, "
+        _LOG.warning(f"{text}a folder that all of them share", _SPARK_WAREHOUSE, place)
+    return folder
+
+
+def _is_refused(error: OSError) -> bool:
+    """Return whether nothing can be written there, now or later."""
+    if isinstance(error, StorageError):
+        return error.code == "STORAGE_REFUSED"
+    return error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)

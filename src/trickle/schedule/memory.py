@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from trickle.engine.transient import is_transient
 from trickle.errors import TrickleError
 from trickle.refresh.record import read_record
-from trickle.schedule.transient import is_transient
 
 if TYPE_CHECKING:
     from trickle.engine.graph import Member
