@@ -13,6 +13,7 @@ from trickle.model.events import Mismatch, Warned, utc_now
 from trickle.model.verification import read_verification
 from trickle.schedule.loop import Loop
 from trickle.tables.delta.log import last_checkpoint
+from trickle.tables.delta.upkeep import read_interval
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_small_files_are_merged_and_readers_see_no_change(spark, shop):
     place = members.members["months.copies"].table.location
     files = spark.sql("DESCRIBE DETAIL copies").first()["numFiles"]
 
-    done = Housekeeping(shop._engine).tidy(members.members["months.copies"])
+    done = Housekeeping(shop._engine).tidy("months.copies", members, utc_now())
 
     assert files > 2
     assert spark.sql("DESCRIBE DETAIL copies").first()["numFiles"] == 1
@@ -120,6 +121,21 @@ def test_a_source_that_will_outrun_its_reader_is_told(spark, shop):
 
     assert "1:00:00" in text
     assert [(event.table, event.code) for event in heard] == [("months.totals", "RETENTION_SHORT")]
+
+
+def test_the_log_of_a_table_is_kept_for_a_reader_that_is_behind(spark, shop):
+    shop.refresh_all()
+    spark.sql("INSERT INTO orders VALUES (500, 'zoe', 1000000)")
+    shop.refresh("totals")
+    housekeeping, members = Housekeeping(shop._engine), shop._engine.members()
+
+    assert not [text for text in housekeeping.tidy("months.totals", members, utc_now()) if "is kept" in text]
+    done = housekeeping.tidy("months.totals", members, utc_now() + timedelta(days=20))
+
+    assert any("is kept for 40 days" in text for text in done)
+    kept = spark.sql("SHOW TBLPROPERTIES totals ('delta.logRetentionDuration')").first()["value"]
+    assert timedelta(days=40) <= read_interval(kept) < timedelta(days=41)
+    assert shop.refresh("best").mode == "differential"
 
 
 @pytest.mark.slow

@@ -36,6 +36,19 @@ class Table:
     head: int = 20
     kept: timedelta = 7 * DAY
     vacuumed: list[timedelta] = field(default_factory=list)
+    log: timedelta = 30 * DAY
+
+    def has_wasteful_files(self) -> bool:
+        return False
+
+    def checkpoint(self) -> bool:
+        return False
+
+    def log_kept_for(self) -> timedelta:
+        return self.log
+
+    def keep_log_for(self, time: timedelta) -> None:
+        self.log = max(self.log, time)
 
     def committed_at(self, version: int) -> datetime | None:
         return NOW - (self.head - version) * DAY if 5 <= version <= self.head else None
@@ -56,15 +69,49 @@ def reader(version: int | None) -> Any:
     return SimpleNamespace(table=SimpleNamespace(target=target, location="/reader"), reads={"totals": "totals"})
 
 
-def keep_for(table: Table, *readers: Any, broken: Any = ()) -> timedelta | None:
-    engine: Any = SimpleNamespace(catalog=SimpleNamespace(results=SimpleNamespace(upkeep=lambda _: table)))
-    own = SimpleNamespace(table=SimpleNamespace(location="/totals"), reads={})
-    members: Any = SimpleNamespace(
-        members={"totals": own, **{f"r{n}": member for n, member in enumerate(readers)}}, broken=dict(broken)
+def keeping(table: Table, *readers: Any, broken: Any = ()) -> tuple[Housekeeping, Any]:
+    engine: Any = SimpleNamespace(
+        catalog=SimpleNamespace(results=SimpleNamespace(upkeep=lambda _: table)), events=Events()
     )
-    found = Housekeeping(engine).vacuum("totals", members, NOW)
+    own = SimpleNamespace(
+        table=SimpleNamespace(location="/totals", prepared=SimpleNamespace(state_tables=())), reads={}
+    )
+    members: Any = SimpleNamespace(
+        members={"totals": own, **{f"r{n}": member for n, member in enumerate(readers)}},
+        broken=dict(broken),
+        broken_at={},
+    )
+    return Housekeeping(engine), members
+
+
+def keep_for(table: Table, *readers: Any, broken: Any = ()) -> timedelta | None:
+    housekeeping, members = keeping(table, *readers, broken=broken)
+    found = housekeeping.vacuum("totals", members, NOW)
     assert table.vacuumed == ([] if found is None else [found])
     return found
+
+
+@pytest.mark.parametrize(("kept", "version", "then"), [(30, 8, 30), (20, 8, 22), (20, 18, 20), (3, 20, 3)])
+def test_a_log_is_kept_for_a_reader_that_is_far_behind(kept, version, then):
+    table = Table(log=kept * DAY)
+    housekeeping, members = keeping(table, reader(version))
+
+    housekeeping.tidy("totals", members, NOW)
+
+    assert table.log == then * DAY
+
+
+def test_history_that_is_gone_already_is_told():
+    table = Table()
+    housekeeping, _ = keeping(table)
+    member = reader(2)
+    source = SimpleNamespace(head=lambda: 20, path="/totals")
+    member.table.prepared = SimpleNamespace(sources={"totals": source})
+    member.table.definition = SimpleNamespace(schedule="1d")
+
+    (text,) = housekeeping.warn("r0", member, NOW)
+
+    assert "since version 2" in text
 
 
 def test_files_are_kept_as_long_as_the_table_says():
@@ -112,7 +159,7 @@ def idle_over(done: list[str], monkeypatch: Any, verify_every: str | None = None
     engine.cancellation._tagged = lambda *_, **__: nullcontext()
     idle = Idle(engine, NOW)
     keeping: Any = SimpleNamespace(
-        tidy=lambda _: done.append("tidy"),
+        tidy=lambda *_: done.append("tidy"),
         warn=lambda *_: done.append("warn"),
         vacuum=lambda *_: done.append("vacuum"),
     )
@@ -120,7 +167,8 @@ def idle_over(done: list[str], monkeypatch: Any, verify_every: str | None = None
     monkeypatch.setattr("trickle.schedule.idle.last_verified", lambda *_: None)
     monkeypatch.setattr("trickle.schedule.idle.verify_and_tell", lambda *_: done.append("verify"))
     options = NO_OPTIONS.model_copy(update={"verify_every": verify_every})
-    table = SimpleNamespace(definition=SimpleNamespace(options=options), location="/totals")
+    prepared = SimpleNamespace(obstacles=())
+    table = SimpleNamespace(definition=SimpleNamespace(options=options), location="/totals", prepared=prepared)
     return idle, SimpleNamespace(members={"totals": SimpleNamespace(table=table)})
 
 
@@ -150,7 +198,7 @@ def test_work_that_can_wait_is_done_by_and_by(monkeypatch):
 def test_work_that_fails_stops_nothing(monkeypatch):
     done: list[str] = []
     idle, members = idle_over(done, monkeypatch)
-    idle._keeping.tidy = lambda _: 1 / 0
+    idle._keeping.tidy = lambda *_: 1 / 0
 
     do_all(idle, members, NOW + timedelta(minutes=1))
 

@@ -30,10 +30,10 @@ class Housekeeping:
         """Bind to an engine."""
         self._engine = engine
 
-    def tidy(self, member: Member) -> list[str]:
+    def tidy(self, name: str, members: Members, now: datetime) -> list[str]:
         """Write wasteful files anew, and checkpoints, of a table and its state tables; return what was done."""
-        done = []
-        for place in self._places(member):
+        done = self._keep_log(name, members, now)
+        for place in self._places(members.members[name]):
             upkeep = self._engine.catalog.results.upkeep(place)
             if upkeep.has_wasteful_files():
                 upkeep.compact()
@@ -41,6 +41,31 @@ class Housekeeping:
             if upkeep.checkpoint():
                 done.append(f"checkpointed {place}")
         return done
+
+    def _keep_log(self, name: str, members: Members, now: datetime) -> list[str]:
+        """Let a table keep its log while a reader that is far behind needs it: any checkpoint may shorten it."""
+        upkeep = self._engine.catalog.results.upkeep(members.members[name].table.location)
+        versions = (*_read_versions(name, members), *self._read_by_broken(name, members))
+        ages = [age for version in versions if (age := _age(upkeep, version, now)) is not None]
+        behind = max(ages, default=timedelta())
+        if behind <= upkeep.log_kept_for() / 2:
+            return []
+        upkeep.keep_log_for(2 * behind)
+        return [f"the log of {name} is kept for {_rounded(2 * behind)}, for a reader is {_rounded(behind)} behind"]
+
+    def _read_by_broken(self, name: str, members: Members) -> Iterator[int]:
+        """Return the versions of a stream table that those were computed from that cannot be opened."""
+        results = self._engine.catalog.results
+        own = members.members[name].table
+        for place, broken in members.broken_at.items():
+            try:
+                source = results.source(own.name, own.location)
+                record = read_record(broken, results.target(broken, place).state())
+                identity = source.identity(source.head())
+            except (TrickleError, OSError):
+                continue
+            if record is not None:
+                yield from (seen.version for seen in record.frontier.values() if seen.identity == identity)
 
     def vacuum(self, name: str, members: Members, now: datetime) -> timedelta | None:
         """Delete the files that neither the table's own retention nor a reader needs; return how long files are kept.
@@ -72,7 +97,10 @@ class Housekeeping:
             if seen is None:
                 continue
             upkeep = self._engine.catalog.results.upkeep(source.path)
-            age = timedelta() if seen.version >= source.head() else _age(upkeep, seen.version, now) or timedelta()
+            age = timedelta() if seen.version >= source.head() else _age(upkeep, seen.version, now)
+            if age is None:
+                yield f"source '{source_name}' no longer has its history since version {seen.version}, which the table has"
+                continue
             why = why_outrun(age, _period(member.table.definition.schedule, now), upkeep.kept_for())
             if why is not None:
                 yield f"source '{source_name}' {why}"

@@ -294,7 +294,9 @@ class Options:
     compacted_bytes: int = _limit(128 * MIB, "bytes", "The idle loop writes files of about this size.", least=1)
 
     # -- verbs
-    attempts: int = _limit(3, "times", "How often a refresh is tried in all if others commit first.", least=1)
+    attempts: int = _limit(
+        3, "times", "How often a refresh is tried in all if others commit first, or storage does not answer.", least=1
+    )
     compared_columns: int = _limit(
         200,
         "columns",

@@ -74,7 +74,7 @@ class Idle:
                 if now - last >= timedelta(seconds=read_duration(every)):
                     return "verify", name, lambda name=name: verify_and_tell(self._engine, name)
             if self._is_due("tidy", name, TIDY_EVERY, now, _SOON):
-                return "tidy", name, lambda member=member: self._keeping.tidy(member)
+                return "tidy", name, lambda name=name: self._keeping.tidy(name, members, now)
             if self._is_due("warn", name, WARN_EVERY, now, _SOON):
                 return "warn", name, lambda name=name, member=member: self._keeping.warn(name, member, now)
             if self._is_due("vacuum", name, VACUUM_EVERY, now, _LATER):

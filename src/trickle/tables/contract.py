@@ -366,6 +366,14 @@ class Upkeep(Protocol):
         """Return how long the table keeps what older versions need: the shorter of its log's and its files' time."""
         ...
 
+    def log_kept_for(self) -> timedelta:
+        """Return how long the table keeps its log."""
+        ...
+
+    def keep_log_for(self, time: timedelta) -> None:
+        """Let the table keep its log for at least so long from now on."""
+        ...
+
     def keep_for(self, time: timedelta) -> None:
         """Let the table keep what older versions need for at least so long from now on."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _HOURS: Final = {"hour": 1.0, "day": 24.0, "week": 168.0, "minute": 1 / 60, "second": 1 / 3600}
 _PART: Final = re.compile(r"(\d+)\s+(hour|day|week|minute|second)s?")
-_KEPT: Final = {"delta.logRetentionDuration": "30 days", "delta.deletedFileRetentionDuration": "1 week"}
+_LOG: Final = "delta.logRetentionDuration"
+_KEPT: Final = {_LOG: "30 days", "delta.deletedFileRetentionDuration": "1 week"}
 """The properties, and what Delta takes where they are not set."""
 
 
@@ -46,10 +48,21 @@ class DeltaUpkeep:
         settings = log.metadata(log.head()).get("configuration") or {}
         return {key: read_interval(settings.get(key, default)) for key, default in _KEPT.items()}
 
+    def log_kept_for(self) -> timedelta:
+        """Return how long Delta keeps commits once a checkpoint sums them up."""
+        return self._kept()[_LOG]
+
+    def keep_log_for(self, time: timedelta) -> None:
+        """Raise the property if it is shorter."""
+        self._raise([_LOG], time)
+
     def keep_for(self, time: timedelta) -> None:
         """Raise the properties that are shorter; Delta wants the log to be kept for no less time than the files."""
+        self._raise(_KEPT, time)
+
+    def _raise(self, keys: Collection[str], time: timedelta) -> None:
         wanted = f"interval {math.ceil(time / timedelta(seconds=1))} seconds"
-        shorter = {key: wanted for key, kept in self._kept().items() if kept < time}
+        shorter = {key: wanted for key, kept in self._kept().items() if key in keys and kept < time}
         if shorter:
             set_properties(self._spark, f"delta.`{self._table.location}`", shorter)
 
