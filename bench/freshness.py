@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +25,9 @@ RATE: Final = 5.0
 
 WARM_UP: Final = 50
 """Commits that do not count: the first refreshes compile what the others reuse."""
+
+LOOK_SECONDS: Final = 2.0
+"""How often it is looked what the processes of the driver have resident."""
 
 QUERIES: Final = {
     "aggregate": "SELECT k, count(*) AS n, sum(v) AS total FROM events GROUP BY k",
@@ -47,16 +52,15 @@ def run_freshness(session: Session, minutes: float) -> None:
                 trickle.create(name, query, schedule="on commit")
         events = _folder(session, "events")
         first = _newest(events)
-        memory = [_resident()]
-        with trickle.start(), doing(f"freshness: {RATE:g} commits a second for {minutes:g} minutes"):
+        memory = Memory(session.processes, after=WARM_UP / RATE)
+        with trickle.start(), memory.watched(), doing(f"freshness: {RATE:g} commits a second for {minutes:g} minutes"):
             command = [sys.executable, "-m", "bench.writer", str(events), str(ROWS), str(RATE), str(60 * minutes)]
             written = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-            memory.append(_resident())
             trickle.refresh_all()
         versions = range(first + 1, first + written + 1)
         for name in QUERIES:
             run.cases.append(_case(session, trickle, name, versions))
-        run.facts["python grew MiB"] = memory[1] - memory[0]
+        run.resident = memory.seen
     session.end(run)
 
 
@@ -105,7 +109,36 @@ def _folder(session: Session, table: str) -> Path:
     return Path(detail["location"].removeprefix("file:"))
 
 
-def _resident() -> int:
-    """MiB that this process has resident."""
-    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[1])
+class Memory:
+    """Looks again and again what processes have resident, from some seconds on."""
+
+    def __init__(self, processes: Mapping[str, int], after: float) -> None:
+        """Look at nothing yet."""
+        self.seen: dict[str, list[int]] = {name: [] for name in processes}
+        self._processes = processes
+        self._after = after
+        self._ended = threading.Event()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look until this is left."""
+        thread = threading.Thread(target=self._watch, name="bench-memory", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+    def _watch(self) -> None:
+        wait = self._after
+        while not self._ended.wait(wait):
+            wait = LOOK_SECONDS
+            for name, process in self._processes.items():
+                self.seen[name].append(_resident(process))
+
+
+def _resident(process: int) -> int:
+    """MiB that a process has resident."""
+    pages = int(Path(f"/proc/{process}/statm").read_text("utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 2**20

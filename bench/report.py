@@ -22,6 +22,7 @@ from bench.tables import (
     graph_table,
     growth_table,
     kinds_table,
+    memory_table,
     query_tables,
     run_label,
     step_table,
@@ -106,7 +107,8 @@ def tables_of(name: str, part: Part) -> Sequence[Table]:
         case "big result":
             return (big_result_table(part),)
         case "freshness":
-            return (freshness_table(part),)
+            memory = memory_table(part)
+            return freshness_table(part), *([memory] if memory else [])
         case "cold":
             return query_tables(part)
         case "tables":

@@ -120,6 +120,7 @@ class Run(Stored):
     Attributes:
         facts: What tells this run from the others of its part: scale, rate, pattern, rows …
         peak_memory: The most that each process of the driver had resident so far, in GiB.
+        resident: What each had resident at each look after the warm-up, in MiB, where that is asked.
         is_complete: False while it runs, and after an interruption.
     """
 
@@ -127,6 +128,7 @@ class Run(Stored):
     origin: Origin
     cases: list[Case] = []
     peak_memory: dict[str, float] = {}
+    resident: dict[str, list[int]] = {}
     is_complete: bool = False
 
     def case(self, name: str) -> Case | None:

@@ -63,14 +63,15 @@ class Session:
 
     def end(self, run: Run) -> None:
         """Mark a run as complete."""
-        run.peak_memory = {"python": _peak_memory(os.getpid()), "java": _peak_memory(self._java)}
+        run.peak_memory = {name: _peak_memory(process) for name, process in self.processes.items()}
         run.is_complete = True
         self.save()
 
     @property
-    def _java(self) -> int:
+    def processes(self) -> dict[str, int]:
+        """The processes of the driver."""
         jvm: Any = self.spark._jvm
-        return int(jvm.ProcessHandle.current().pid())
+        return {"python": os.getpid(), "java": int(jvm.ProcessHandle.current().pid())}
 
     def save(self) -> None:
         """Store all results so far."""

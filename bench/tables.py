@@ -201,6 +201,21 @@ def freshness_table(part: Part) -> Table:
     return Table("Freshness", ("stream table", "commits", "p50", "p95", "slowest"), rows)
 
 
+def memory_table(part: Part) -> Table | None:
+    """One row per process of the driver, while the loop runs, after the warm-up; None if nobody looked."""
+    rows = []
+    for run in part.runs:
+        for name, seen in run.resident.items():
+            if seen:
+                third = max(len(seen) // 3, 1)
+                first, last = median(seen[:third]) or 0.0, median(seen[-third:]) or 0.0
+                rows.append(
+                    (name, f"{first:,.0f}", f"{last:,.0f}", f"{max(seen):,}", f"{100 * (last / first - 1):+.1f} %")
+                )
+    headings = ("process", "MiB in the first third", "in the last third", "at most", "growth")
+    return Table("Memory while the loop runs", headings, rows) if rows else None
+
+
 def storage_table(part: Part) -> Table:
     """One row per query: on the disk and on S3, and the requests of the median differential refresh on S3."""
     rows = []

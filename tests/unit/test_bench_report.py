@@ -27,7 +27,7 @@ from bench.results import (
     write,
 )
 from bench.summary import breakdown, create_ratio, geometric_mean, line_of, median, slowdowns
-from bench.tables import choice_table
+from bench.tables import choice_table, memory_table
 
 MACHINE = {
     "cores": 2,
@@ -235,3 +235,14 @@ def test_stored_results_are_read_as_they_were(results, tmp_path):
 
     assert read(file) == results
     assert sorted(path.name for path in tmp_path.iterdir()) == ["benchmarks.json", "benchmarks.md", "benchmarks.svg"]
+
+
+def test_memory_is_compared_from_the_first_to_the_last_third():
+    seen = {"python": [100, 100, 100, 150, 110, 110, 110], "java": []}
+    run = Run(facts={}, origin=Origin(command="c", date="d", machine=MACHINE), resident=seen)
+
+    table = memory_table(Part(runs=[run]))
+
+    assert table is not None
+    assert table.rows == [("python", "100", "110", "150", "+10.0 %")]
+    assert memory_table(Part(runs=[run.model_copy(update={"resident": {}})])) is None
