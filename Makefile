@@ -23,7 +23,7 @@ help: ## Show this list
 setup: ## Make .venv, find or install Java 17, fetch the Delta Lake jars (done by the others too)
 	@scripts/setup.sh
 
-demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with full, verify
+demo: setup ## Stream tables over 1.2 million order lines: refresh, compare with full, verify; then the loop
 	@$(BIN)/python examples/demo.py
 
 test: lint ## Lint, types, import rules, doctests, and the tests that finish in minutes

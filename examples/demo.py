@@ -12,9 +12,12 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from deltalake import write_deltalake
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LINES_PER_ORDER = 4
+ON_COMMIT = ("last_orders", "no_returns")
+LOOP_SECONDS = 15
 
 STREAM_TABLES = {
     "revenue_by_day": """
@@ -142,9 +147,12 @@ def main() -> int:
     console.print(
         f"\nThe tables are in [bold]{options.warehouse}[/]: ordinary Delta tables, readable by any Delta reader."
     )
+    for name in ON_COMMIT:
+        t.alter(name, schedule="on commit")
     spark.stop()
     for words in (["status"], ["history", "revenue_by_day"]):
         show_command([*words, "--warehouse", str(options.warehouse)])
+    show_loop(options.warehouse, first=2 * orders)
     return 0 if all(line.is_right for line in lines) else 1
 
 
@@ -152,6 +160,24 @@ def show_command(words: list[str]) -> None:
     """Run the command as a user would; it reads the logs alone."""
     console.print(f"\n[bold]$ trickle {' '.join(words)}[/]")
     subprocess.run([sys.executable, "-m", "trickle", *words], check=True)
+
+
+def show_loop(warehouse: Path, first: int) -> None:
+    """Let the loop run for some seconds while orders come in, committed without Spark."""
+    words = ["run", "--for", f"{LOOP_SECONDS}s", "--warehouse", str(warehouse)]
+    console.print(f"\n[bold]$ trickle {' '.join(words)}[/]   [dim](meanwhile, orders come in)[/]")
+    with subprocess.Popen([sys.executable, "-m", "trickle", *words]) as loop:
+        while loop.poll() is None:
+            ids = range(first, first + 20)
+            orders = {"id": ids, "customer_id": [id_ % 16384 for id_ in ids], "day": [date(2026, 2, 1)] * len(ids)}
+            types = {"id": pa.int64(), "customer_id": pa.int64(), "day": pa.date32()}
+            columns = {name: pa.array(values, types[name]) for name, values in orders.items()}
+            rows = pa.table({**columns, "status": ["returned"] * len(ids)})
+            write_deltalake(warehouse / "orders", rows, mode="append")
+            first += len(ids)
+            time.sleep(1)
+    if loop.returncode:
+        raise subprocess.CalledProcessError(loop.returncode, words)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:

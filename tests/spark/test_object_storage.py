@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -242,6 +243,38 @@ def test_credentials_that_only_hadoop_knows_how_to_get_are_asked_of_it(spark: Sp
     finally:
         for key in ("aws.accessKeyId", "aws.secretAccessKey", "aws.sessionToken"):
             jvm.System.clearProperty(key)
+
+
+def test_the_loop_outlives_a_storage_that_does_not_answer(shop: Shop, s3: S3Server, caplog: Any) -> None:
+    conf: Any = shop.spark.sparkContext._jsc.hadoopConfiguration()
+    with s3_proxy(s3.endpoint) as proxy:
+        conf.set("fs.s3a.bucket.lake.endpoint", proxy.endpoint)  # Spark's own client is there already
+        schemes._opened.pop("s3a://lake", None)
+        try:
+            t = Trickle(shop.spark)
+            for name, query in (("totals", TOTALS), ("big", BIG)):
+                text = query.format(orders=shop["orders"], customers=shop["customers"])
+                t.create(shop[name], text, schedule="on commit")
+            with t.start(lease=f"{shop.place}/lease") as running:
+                proxy.fault = lambda _: "unavailable"
+                shop.insert((4000, 3, 70))
+                wait_for(lambda: "looks again" in caplog.text)
+                assert running.is_running
+                proxy.fault = lambda _: None
+                wait_for(lambda: shop.spark.table(shop["big"]).where("id = 4000").count() == 1)
+            assert t.verify(shop["totals"]).ok
+        finally:
+            proxy.fault = lambda _: None
+            conf.unset("fs.s3a.bucket.lake.endpoint")
+            schemes._opened.pop("s3a://lake", None)
+            Trickle(shop.spark)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 240
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.2)
 
 
 def test_a_new_process_starts_warm(shop: Shop, s3: S3Server) -> None:

@@ -225,6 +225,14 @@ def test_a_refresh_that_lost_too_often_fails(place, monkeypatch):
     assert len(requests) == 2
 
 
+def test_a_refresh_of_a_run_that_keeps_losing_goes_to_the_newest_versions(place, monkeypatch):
+    engine, requests = engine_of(place, monkeypatch, [lost(), lost(), "third"], attempts=3)
+
+    engine.refresh("shop.totals", Request(pinned={"orders": 1}))
+
+    assert [request.pinned for request in requests] == [{"orders": 1}, {"orders": 1}, None]
+
+
 def test_storage_that_does_not_answer_is_asked_again(place, monkeypatch, caplog):
     down, late = StorageError("STORAGE_FAILED", "it did not answer."), TimeoutError("timed out")
     engine, requests = engine_of(place, monkeypatch, [down, late, "third"], attempts=3)

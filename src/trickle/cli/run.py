@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trickle.cli.output import console, print_json, tell
 from trickle.cli.shown import moment, past_line, status_table
+from trickle.errors import TrickleError
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -60,15 +61,23 @@ def run(settings: Settings, workers: int, seconds: float | None, lease: str | No
             view.begin(observer)
             ends = None if seconds is None else time.monotonic() + seconds
             while running.is_running and (ends is None or time.monotonic() < ends):
-                view.look(observer)
+                _look(view, observer)
                 left = _LOOK_SECONDS if ends is None else min(_LOOK_SECONDS, max(ends - time.monotonic(), 0.0))
                 if interruption.stopped.wait(left):
                     break
             if interruption.signal == signal.SIGINT:
                 view.say("stopping", "Stopping after the refresh at work; Ctrl-C again calls it off.")
             _stop(running)
-            view.look(observer)
+            _look(view, observer)
     return interruption.code
+
+
+def _look(view: EventLines, observer: Observer) -> None:
+    """Show how the tables are; the loop goes on if storage does not answer."""
+    try:
+        view.look(observer)
+    except (TrickleError, OSError) as error:
+        logging.getLogger("trickle").warning("how the stream tables are cannot be told now: %s", error)
 
 
 def _stop(running: Running) -> None:

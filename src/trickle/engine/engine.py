@@ -256,6 +256,10 @@ class Engine:
                     raise
                 # It starts from what is there now: after a conflict the other one's result, and usually finds nothing to do.
                 look_again()
+                if retries.failed > 1:
+                    request = replace(
+                        request, pinned=None
+                    )  # a state table may be further: one that a dead process left
                 current = table if request.redefine is not None else self.tables.get(table.name)
                 if current.text != table.text:
                     table = current  # the other one has replaced the query

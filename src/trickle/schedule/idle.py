@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.engine.upkeep import Housekeeping
 from trickle.engine.verification import last_verified, verify_and_tell
+from trickle.errors import TrickleError
 from trickle.model.schedule import read_duration
 
 if TYPE_CHECKING:
     from trickle.engine.engine import Engine
-    from trickle.engine.graph import Members
+    from trickle.engine.graph import Member, Members
 
 _LOG: Final = logging.getLogger("trickle")
 TIDY_EVERY: Final = timedelta(minutes=10)
@@ -69,10 +70,10 @@ class Idle:
             every = member.table.definition.options.verify_every
             if member.table.prepared.obstacles:
                 every = None  # Spark recomputes it over the newest versions: there are none to verify it at
-            if every is not None and self._is_due("verify", name, timedelta(seconds=read_duration(every)), now):
-                last = last_verified(self._engine, member.table.location) or self._started
-                if now - last >= timedelta(seconds=read_duration(every)):
-                    return "verify", name, lambda name=name: verify_and_tell(self._engine, name)
+            period = None if every is None else timedelta(seconds=read_duration(every))
+            is_due = period is not None and self._is_due("verify", name, period, now)
+            if period is not None and is_due and now - self._last_verified(member, now) >= period:
+                return "verify", name, lambda name=name: verify_and_tell(self._engine, name)
             if self._is_due("tidy", name, TIDY_EVERY, now, _SOON):
                 return "tidy", name, lambda name=name: self._keeping.tidy(name, members, now)
             if self._is_due("warn", name, WARN_EVERY, now, _SOON):
@@ -80,6 +81,12 @@ class Idle:
             if self._is_due("vacuum", name, VACUUM_EVERY, now, _LATER):
                 return "vacuum", name, lambda name=name: self._keeping.vacuum(name, members, now)
         return None
+
+    def _last_verified(self, member: Member, now: datetime) -> datetime:
+        try:
+            return last_verified(self._engine, member.table.location) or self._started
+        except (TrickleError, OSError):
+            return now  # its log does not answer: this is not the moment
 
     def _is_due(self, what: str, name: str, every: timedelta, now: datetime, first: timedelta | None = None) -> bool:
         """Return whether something was last done so long ago; the first time after another time, if one is given."""
