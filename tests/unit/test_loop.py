@@ -50,6 +50,7 @@ class Engine:
     runs: list[frozenset[str]] = field(default_factory=list)
     versions: dict[str, int] = field(default_factory=dict)
     history: None = None
+    is_ended: Any = None
 
     @property
     def suspensions(self) -> Any:
@@ -77,8 +78,9 @@ class Engine:
         bases: Any = dict(self.sources)
         return Members(known, bases, self.broken)
 
-    def run_members(self, members: Members, due: frozenset[str], **_: object) -> RunReport:
+    def run_members(self, members: Members, due: frozenset[str], **given: Any) -> RunReport:
         self.runs.append(due)
+        self.is_ended = given["is_ended"]
         members.pin()
         errors = {name: self.failing[name] for name in due if name in self.failing}
         done: Any = {name: SimpleNamespace(version=self.state(name).version) for name in due if name not in errors}
@@ -253,6 +255,16 @@ def test_a_lease_that_does_not_answer_at_first_is_taken_later(engine, clock):
 
     assert engine.runs == [{"totals", "counts"}]
     assert tries[-1] == "release"
+
+
+def test_a_run_begins_no_other_table_once_another_process_leads(engine, clock):
+    lease: Any = SimpleNamespace(is_held=True)
+    loop = Loop(engine, clock=clock, lease=lease)
+    loop.tick()
+    assert not engine.is_ended()
+
+    lease.is_held = False
+    assert engine.is_ended()
 
 
 def test_a_second_signal_calls_off_what_is_at_work():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.engine.transient import is_transient
 from trickle.engine.verbs import describe_failure
-from trickle.errors import ConflictError, SessionError
+from trickle.errors import CancelledError, ConflictError, SessionError
 from trickle.tables.redefinition import CONCURRENT_ALTER
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class Retries:
             CancelledError: The time is over, or the refresh was called off.
         """
         described = describe_failure(error, f"refresh of '{self.table}'")
-        if not is_transient(described) or isinstance(described, SessionError) or described.code == CONCURRENT_ALTER:
+        if isinstance(described, SessionError | CancelledError) or described.code == CONCURRENT_ALTER:
+            return False
+        if not is_transient(described):
             return False
         self.failed += 1
         if self.failed >= self.attempts:

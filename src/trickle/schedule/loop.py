@@ -239,7 +239,7 @@ class Loop:
 
     def _refresh(self, members: Members, due: frozenset[str], heads: Mapping[str, int]) -> None:
         report = self._engine.run_members(
-            members, due, workers=self._workers, trigger="schedule", is_ended=self._stopped.is_set
+            members, due, workers=self._workers, trigger="schedule", is_ended=self._is_ended
         )
         now = self._clock()
         after = {**heads, **{name: r.version for name, r in report.tables.items()}}
@@ -252,6 +252,10 @@ class Loop:
             self._give_up(name, error, members)
         if self._on_run is not None:
             self._on_run(report)
+
+    def _is_ended(self) -> bool:
+        """Say whether no other table may be begun: the loop is to end, or another process leads by now."""
+        return self._stopped.is_set() or (self._lease is not None and not self._lease.is_held)
 
     def _note_broken(self, broken: Mapping[str, TrickleError], now: datetime) -> None:
         """Count the failures of stream tables that cannot even be opened."""
