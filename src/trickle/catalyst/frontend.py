@@ -167,8 +167,9 @@ class Frontend:
 
     def empty_view(self, session: Any, name: str, schema: Any) -> None:
         """Make a temporary view without rows in a session."""
-        nothing = self.jvm.cls("java.util.ArrayList")()
-        session.createDataFrame(nothing, schema).createOrReplaceTempView(name)
+        columns = self.jvm.cls("org.apache.spark.sql.catalyst.types.DataTypeUtils").toAttributes(schema)
+        nothing = self.jvm.plan("LocalRelation", columns, self.jvm.nil, False, self.jvm.none)
+        self.jvm.cls("org.apache.spark.sql.classic.Dataset").ofRows(session, nothing).createOrReplaceTempView(name)
 
     def temporary_view(self, analysed: Any, but: Collection[str] = ()) -> str | None:
         """Return the name of a temporary view that a query reads, None if there is none but those known."""

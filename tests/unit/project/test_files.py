@@ -13,7 +13,8 @@ from trickle.project.elements import Elements
 from trickle.project.load import open_project
 from trickle.project.select import select
 from trickle.project.sql_files import read_sql
-from trickle.project.texts import replace_names, with_views
+from trickle.project.texts import with_views
+from trickle.sql.names import replace_names
 
 
 def read(text: str, file: str = "tables/daily.sql") -> Elements:
