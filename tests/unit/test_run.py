@@ -18,6 +18,7 @@ from trickle.refresh.run import Refresh
 from trickle.refresh.steps import AdvanceFrontier, NoData, Step, describe
 from trickle.refresh.tables import RefreshTables
 from trickle.tables.contract import Applied, TargetState, VersionRange
+from trickle.tables.redefinition import Redefinition
 
 
 @dataclass
@@ -144,6 +145,16 @@ def test_a_run_leaves_a_table_where_others_have_brought_it_since_it_began():
     assert (further.report.mode, further.report.frontier, steps) == ("no_data", {"orders": 3}, [NoData()])
     assert on.report.frontier == {"orders": 4}
     assert back.report.frontier == {"orders": 2}
+
+
+def test_a_definition_that_is_not_the_planned_one_is_not_replaced():
+    tables = tables_at(1, Source(newest=4))
+    planned = Redefinition({}, instead_of="another definition")
+
+    with pytest.raises(ConflictError, match="CONCURRENT_ALTER"):
+        run(tables, full=True, redefine=planned)
+
+    assert tables.target.state().version == 3
 
 
 def test_a_run_goes_to_its_own_version_of_a_source_that_is_not_the_one_of_before():
