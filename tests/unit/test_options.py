@@ -81,6 +81,7 @@ FACTS = {
         engine/cancel.py: _AGAIN_SECONDS
         engine/history.py: _WAIT_SECONDS _TRIM_SECONDS
         engine/replacement.py: _HELD_SECONDS
+        engine/retry.py: _CONFLICT_SECONDS _STORAGE_SECONDS _LOOK_SECONDS
         notebook.py: _PATIENCE _PAUSE
         observe/status.py: GRACE_SECONDS
         project/streams.py: _POLL_SECONDS
