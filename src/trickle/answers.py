@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from trickle.errors import DefinitionError
 from trickle.handle import StreamTable
 from trickle.model.names import split_name
 from trickle.model.report import RefreshReport
@@ -69,9 +70,17 @@ def as_frame(spark: SparkSession, answer: Any) -> DataFrame:
 
 
 def list_tables(trickle: Trickle, schema: str | None, pattern: str | None) -> DataFrame:
-    """List the stream tables of a schema, None for all, whose names match a pattern (``*`` is any text, ``|`` is or)."""
+    """List the stream tables of a schema, None for all, whose names match a pattern (``*`` is any text, ``|`` is or).
+
+    Raises:
+        DefinitionError: ``SCHEMA_NOT_FOUND``.
+    """
     wanted = None if schema is None else tuple(part.lower() for part in split_name(schema))
-    shown = [status for status in trickle.status() if _is_in(status.table, wanted) and _matches(status.table, pattern)]
+    found = trickle.status()
+    if schema is not None and not trickle.spark.catalog.databaseExists(schema):
+        hint = "SHOW SCHEMAS lists those that there are."
+        raise DefinitionError("SCHEMA_NOT_FOUND", f"there is no schema {schema}.", hint=hint)
+    shown = [status for status in found if _is_in(status.table, wanted) and _matches(status.table, pattern)]
     return _frame(trickle.spark, _TABLES, map(_listed, shown))
 
 

@@ -423,6 +423,13 @@ class Trickle:
         """Show how a query would be maintained if it were a stream table; creates nothing."""
         return self._engine.explain_query(query)
 
+    @verb
+    def _explain_definition(
+        self, name: str, query: str, mode: Mode, words: TableOptionWords, must_be_incremental: bool
+    ) -> Explanation:
+        options = read_table_options(words)
+        return self._engine.explain_definition(name, query, mode, options, must_be_incremental=must_be_incremental)
+
     def sql(self, statement: str, args: Any = None) -> Answer:
         """Carry out one SQL statement.
 

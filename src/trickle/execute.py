@@ -157,8 +157,15 @@ def _drop(trickle: Trickle, statement: DropStreamTable, _: str) -> None:
 
 def _explain_create(trickle: Trickle, statement: ExplainCreate, text: str) -> Explanation:
     create = statement.create
-    query = query_of(create)
-    return _located(lambda: trickle.explain_query(query.text), text, create.query_start, query)
+    query, clauses = query_of(create), create.clauses
+    words = words_of(clauses, create.columns)
+
+    def explain() -> Explanation:
+        return trickle._explain_definition(
+            create.name, query.text, clauses.mode or "auto", words, create.must_be_incremental
+        )
+
+    return _located(explain, text, create.query_start, query)
 
 
 _VERBS: Final[dict[type, Callable[[Any, Any, str], Any]]] = {

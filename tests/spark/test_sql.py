@@ -126,6 +126,9 @@ def test_show_and_describe(t):
     assert sorted(shown) == [("daily", "behind", None), ("top", "behind", "downstream")]
     assert [row["name"] for row in t.sql("SHOW STREAM TABLES LIKE 'D*|x'").collect()] == ["daily"]
     assert t.sql("SHOW STREAM TABLES IN default").collect() == []
+    with pytest.raises(DefinitionError) as caught:
+        t.sql("SHOW STREAM TABLES IN siad")
+    assert (caught.value.code, bool(caught.value.hint)) == ("SCHEMA_NOT_FOUND", True)
 
     t.sql("REFRESH STREAM TABLE daily")
     history = t.sql("SHOW REFRESH HISTORY FOR daily").collect()
@@ -146,6 +149,22 @@ def test_explain(t):
     assert not foreseen.obstacles
     refused = t.sql("EXPLAIN CREATE STREAM TABLE daily AS SELECT rand() AS r FROM orders")
     assert [obstacle.code for obstacle in refused.obstacles] == ["NON_DETERMINISTIC"]
+    assert "maintained by its changes (mode differential)" in t.sql(
+        f"EXPLAIN CREATE STREAM TABLE daily REFRESH POLICY INCREMENTAL STRICT AS {TOTALS}"
+    )
+    assert "recomputed at each refresh (mode full)" in t.sql(
+        f"EXPLAIN CREATE STREAM TABLE daily REFRESH POLICY FULL AS {TOTALS}"
+    )
+    for clauses, query, code in (
+        ("REFRESH POLICY INCREMENTAL", "SELECT rand() AS r FROM orders", "NON_DETERMINISTIC"),
+        ("REFRESH POLICY INCREMENTAL STRICT", "SELECT rand() AS r FROM orders", "NON_DETERMINISTIC"),
+        ("PARTITIONED BY (nothing)", TOTALS, "BAD_OPTION"),
+        ("TBLPROPERTIES (trickle.suspend_after = 0)", TOTALS, "BAD_OPTION"),
+    ):
+        for verb in ("EXPLAIN CREATE", "CREATE"):
+            with pytest.raises(DefinitionError) as caught:
+                t.sql(f"{verb} STREAM TABLE daily {clauses} AS {query}")
+            assert caught.value.code == code
     assert t.tables() == []
 
     t.sql(f"CREATE STREAM TABLE daily AS {TOTALS}")
@@ -236,3 +255,13 @@ def test_the_command_carries_out_a_script(t, warehouse_folder, tmp_path):
     assert "nothing" in done.err
     assert [status.health for status in t.status("daily")] == ["ok"]  # the session hears of the table, too
     assert rows(t.spark.table("daily")) == [("mon", 12), ("tue", 1)]
+
+
+def test_answers_before_an_error_are_not_lost_in_json(t, warehouse_folder):
+    few = ("--conf", "spark.driver.memory=1g", "--master", "local[1]")
+
+    found = pipe("sql", "SELECT 1 AS one; SELECT nothing", "--warehouse", warehouse_folder, "--format", "json", *few)
+
+    assert found.code == 1
+    assert [answer["rows"] for answer in found.json["answers"]] == [[{"one": 1}]]
+    assert found.json["error"]["code"] == "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -25,6 +25,8 @@ _USAGE_CODES: Final = frozenset(
     }
 )
 """What is wrong with what was typed, rather than with tables."""
+
+NOTHING: Final[Mapping[str, Any]] = {}
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -127,8 +129,7 @@ def _run(body: Callable[..., int], settings: Settings, given: dict[str, Any]) ->
     except TrickleError as error:
         if was_interrupted():
             return _interrupted()
-        _show(error, settings)
-        return USAGE if error.code in _USAGE_CODES else FAILED
+        return fail(error, settings)
     except KeyboardInterrupt:
         return _interrupted()
     except (BrokenPipeError, typer.Exit, typer.Abort, typer.BadParameter):
@@ -148,11 +149,17 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _show(error: TrickleError, settings: Settings) -> None:
+def fail(error: TrickleError, settings: Settings, answer: Mapping[str, Any] = NOTHING) -> int:
+    """Tell an error, beside what was answered before it; return the exit code."""
+    _show(error, settings, answer)
+    return USAGE if error.code in _USAGE_CODES else FAILED
+
+
+def _show(error: TrickleError, settings: Settings, answer: Mapping[str, Any]) -> None:
     if settings.is_json:
         from trickle.cli.output import error_of, print_json
 
-        print_json({"error": error_of(error)})
+        print_json({**answer, "error": error_of(error)})
     if settings.debug:
         import traceback
 

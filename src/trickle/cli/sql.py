@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trickle.cli.app import command
+from trickle.cli.app import command, fail
+from trickle.cli.interrupt import was_interrupted
 from trickle.cli.settings import Settings  # noqa: TC001 - typer reads the annotations
 from trickle.errors import TrickleError
 
@@ -48,14 +49,19 @@ def sql(
     for part in parts:
         parse(part.placed)  # what cannot be read is told before anything is done
     answers: list[dict[str, Any]] = []
-    with open_trickle(settings) as trickle:
-        for part in parts:
-            with waiting(" ".join(part.text.split())[:60]):
-                answer = _carry_out(trickle, part, limit)
-            if settings.is_json:
-                answers.append({"statement": part.text, **answer})
-            else:
-                _show(answer)
+    try:
+        with open_trickle(settings) as trickle:
+            for part in parts:
+                with waiting(" ".join(part.text.split())[:60], trickle.spark):
+                    answer = _carry_out(trickle, part, limit)
+                if settings.is_json:
+                    answers.append({"statement": part.text, **answer})
+                else:
+                    _show(answer)
+    except TrickleError as error:
+        if not settings.is_json or not answers or was_interrupted():
+            raise
+        return fail(error, settings, {"answers": answers})
     if settings.is_json:
         from trickle.cli.output import print_json
 

@@ -384,6 +384,17 @@ class Engine:
         """Show how a query would be maintained."""
         return explain_prepared(self._prepare(query))
 
+    def explain_definition(
+        self, name: str, query: str, mode: Mode, options: TableOptions, *, must_be_incremental: bool
+    ) -> Explanation:
+        """Show how a stream table would be maintained, and refuse what ``create`` would."""
+        sync(self.spark)
+        full_name = self.qualify(name)
+        _, prepared = self.define(full_name, query, mode, None, options)
+        if must_be_incremental:
+            check_differentiable(full_name, "differential", prepared.obstacles)
+        return explain_prepared(prepared, mode)
+
     def verify(self, name: str, *, sampled: bool = False) -> VerifyReport:
         """Compare a stream table, or a sample of its keys if it is big, with its query at the same source versions."""
         table = self.tables.get(self.qualify(name))

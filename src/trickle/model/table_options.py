@@ -110,6 +110,11 @@ def read_table_options(words: Mapping[str, object], before: TableOptions = NO_OP
         said = first["msg"].removeprefix("Value error, ")
         text = f"the option {'.'.join(map(str, first['loc']))} cannot be {first.get('input')!r}: {said}."
         raise DefinitionError("BAD_OPTION", text, hint="See the options of a stream table in the reference.") from error
+    for name in ("partition_by", "cluster_by"):
+        columns = [column.lower() for column in getattr(options, name)]
+        if twice := [column for column in columns if columns.count(column) > 1]:
+            text = f"the option {name} has the column {twice[0]!r} twice."
+            raise DefinitionError("BAD_OPTION", text, hint="Give each column once.")
     if options.partition_by and options.cluster_by:
         text = "a table is either partitioned or clustered, not both."
         raise DefinitionError("BAD_OPTION", text, hint="Give partition_by or cluster_by.")

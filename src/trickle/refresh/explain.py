@@ -21,6 +21,7 @@ from trickle.rules import CHANGE_RULES
 if TYPE_CHECKING:
     from trickle.algebra.plan import Plan
     from trickle.compile.program import Program
+    from trickle.model.definition import Mode
     from trickle.refresh.prepare import Prepared
     from trickle.refresh.request import Request
     from trickle.refresh.tables import RefreshTables
@@ -83,9 +84,10 @@ def explain_text(tables: RefreshTables, request: Request) -> Explanation:
     return Explanation(text, name, _parts(prepared), prepared.obstacles, foreseen)
 
 
-def explain_prepared(prepared: Prepared) -> Explanation:
+def explain_prepared(prepared: Prepared, mode: Mode = "auto") -> Explanation:
     """Return how a query would be maintained if it were a stream table."""
-    can = "recomputed at each refresh" if prepared.obstacles else "maintained by its changes"
+    can = "recomputed at each refresh" if prepared.obstacles or mode == "full" else "maintained by its changes"
+    can += f" (mode {mode})" if mode != "auto" else ""
     text = "\n".join([f"As a stream table, this query is {can}", *_plans(prepared)])
     return Explanation(text, "this query", _parts(prepared), prepared.obstacles)
 

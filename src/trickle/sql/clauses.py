@@ -34,6 +34,7 @@ def read_clauses(reader: Reader, names: tuple[str, ...], ends: tuple[str, ...]) 
     """
     found: dict[str, Any] = {}
     said: dict[str, str] = {}
+    first = reader.peek()
     while not any(reader.sees(end) for end in ends):
         token = reader.peek()
         if token.kind == "end" or token.is_mark(";"):
@@ -51,6 +52,8 @@ def read_clauses(reader: Reader, names: tuple[str, ...], ends: tuple[str, ...]) 
         value = clause.read(reader)
         if value is not None:
             found[clause.field] = value
+    if found.get("partitioned_by") and found.get("cluster_by"):
+        fail(reader.text, first, "a table is either partitioned or clustered, not both.", "Give one of them.")
     return Clauses(**found)
 
 
@@ -141,7 +144,12 @@ def _policy(reader: Reader) -> Policy:
 
 
 def _columns(reader: Reader) -> tuple[str, ...]:
-    return reader.listed(lambda: reader.name_part("the name of a column"))
+    first = reader.peek()
+    found = reader.listed(lambda: reader.name_part("the name of a column"))
+    names = [name.lower() for name in found]
+    if twice := [name for name in found if names.count(name.lower()) > 1]:
+        fail(reader.text, first, f"the column {twice[0]!r} stands twice.", "Give each column once.")
+    return found
 
 
 def _cluster(reader: Reader) -> tuple[str, ...]:

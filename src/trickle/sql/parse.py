@@ -81,10 +81,7 @@ def _create(reader: Reader) -> CreateStreamTable:
         fail(reader.text, at, "OR REPLACE and IF NOT EXISTS exclude each other.", "Give one of them.")
     name = reader.name()
     columns = _columns(reader) if reader.peek().is_mark("(") else ()
-    at = reader.peek()
     clauses = read_clauses(reader, IN_CREATE, ("AS",))
-    if clauses.partitioned_by and clauses.cluster_by:
-        fail(reader.text, at, "a table is either partitioned or clustered, not both.", "Give one of them.")
     if not reader.take("AS"):
         reader.fail("AS and a query")
     query, start = reader.rest("a query after AS")
