@@ -78,6 +78,7 @@ class Trickle:
             it, are stored with the table, and are run by whoever refreshes it.
         history: A Delta table, ``schema.table``, to which every refresh, failure and suspension is appended; made if it is
             not there.
+        quiet: True draws no progress on a terminal, for programs that draw their own.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Trickle:
         options: Options | None = None,
         stored_plans: bool = True,
         history: str | None = None,
+        quiet: bool = False,
     ) -> None:
         """Bind to a session.
 
@@ -102,6 +104,7 @@ class Trickle:
         self.disable = self.options.disable
         self.stored_plans = stored_plans and self.options.stored_plans
         self.spark = spark
+        self._is_quiet = quiet
         check_text("history", history)
         self._engine = self._open(history)
         self._alter = Alter(self._engine)
@@ -202,7 +205,7 @@ class Trickle:
         Raises:
             DefinitionError: ``CYCLE``, ``DUPLICATE_NAME``, ``BAD_DEFINITIONS``, or what ``create`` and ``alter`` raise.
         """
-        with progress(self._engine.events):
+        with progress(self._engine.events, is_drawn=not self._is_quiet):
             is_sql = isinstance(definitions, str) and not definitions.lstrip().startswith(("{", "["))
             specs = read_specs(read_script(str(definitions)) if is_sql else definitions)
             return Apply(self._alter).apply(specs, dry_run=dry_run, prune=prune)
@@ -315,7 +318,7 @@ class Trickle:
         check_versions(at)
         check_names(names)
         check_workers(workers)
-        with progress(self._engine.events):
+        with progress(self._engine.events, is_drawn=not self._is_quiet):
             return self._engine.refresh_all(names, at, full=full, workers=workers)
 
     @verb
@@ -363,10 +366,10 @@ class Trickle:
         """Do the same in a thread of its own, which ``stop()`` of what this gives ends."""
         return Running(self._loop(workers, lease))
 
-    def _loop(self, workers: int, lease: str | None) -> Loop:
+    def _loop(self, workers: int, lease: str | None, between: Callable[[], None] | None = None) -> Loop:
         check_workers(workers)
         check_text("lease", lease)
-        return Loop(self._engine, workers=workers, lease=open_lease(self.spark, lease))
+        return Loop(self._engine, workers=workers, lease=open_lease(self.spark, lease), between=between)
 
     @verb
     def suspend(self, name: str, *, reason: str | None = None) -> Suspension:

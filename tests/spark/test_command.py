@@ -92,6 +92,20 @@ def test_the_loop_in_a_pipe_tells_events_as_json_and_ends_on_sigterm(shop, spark
 
 
 @pytest.mark.slow
+def test_a_loop_of_limited_time_ends_with_1_if_a_table_failed(shop, spark, warehouse_folder):
+    spark.sql("CREATE TABLE command.divisors USING delta AS SELECT 1 AS d")
+    shop.create("command.shares", "SELECT 10 / d AS share FROM command.divisors", schedule="on commit")
+    arguments = ("run", "--for", "4s", "--warehouse", warehouse_folder, "--format", "json", *FEW)
+
+    well = pipe(*arguments)
+    spark.sql("INSERT INTO command.divisors VALUES (0)")
+    badly = pipe(*arguments)
+    shop.drop("command.shares")
+
+    assert (well.code, badly.code) == (0, 1), (well, badly)
+
+
+@pytest.mark.slow
 def test_the_other_verbs(shop, spark, warehouse_folder):
     def run(*arguments: str) -> Answer:
         return pipe(*arguments, "--warehouse", warehouse_folder, *FEW)
@@ -106,6 +120,11 @@ def test_the_other_verbs(shop, spark, warehouse_folder):
     explained = run("explain", "command.daily")
     assert (explained.code, explained.err) == (0, "")
     assert "Next refresh" in explained.out
+    parts = run("explain", "command.daily", "--format", "json").json
+    assert set(parts) == {"schema", "table", "mode", "parts", "obstacles", "next_refresh", "text"}
+    assert (parts["mode"], parts["obstacles"], parts["next_refresh"]["mode"]) == ("auto", [], "no_data")
+    assert set(parts["parts"][-1]["plan"]) == {"text", "law", "cost", "inputs"}
+    assert parts["text"].strip() == explained.out.strip()
     spark.sql("INSERT INTO command.orders VALUES (9, 0)")
     failed = run("refresh", "command.gone")
     assert failed.code == 1

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from tests.unit.cli.command import pipe
 from trickle import SparkError, Trickle, TrickleError
 from trickle.project.load import open_project
 from trickle.project.work import Work
@@ -239,3 +242,49 @@ def test_a_flow_that_fails_says_where(trickle, tmp_path):
 
     with pytest.raises(SparkError, match=r"transformations/a\.sql:1"):
         work.apply()
+
+
+RAW = """
+from pyspark import pipelines as dp
+
+
+@dp.table
+def orders():
+    return spark.readStream.table("raw_orders")
+
+
+@dp.materialized_view
+def total():
+    return spark.table("orders").groupBy().sum("id")
+"""
+
+
+@pytest.mark.slow
+def test_a_project_of_spark_pipelines_init_runs_by_the_command(tmp_path, monkeypatch):
+    from pyspark.pipelines.init_cli import init
+
+    few = ("--conf", "spark.driver.memory=1g", "--master", "local[1]")
+    monkeypatch.chdir(tmp_path)
+    init("lake")
+    folder = tmp_path / "lake"
+    raw = folder / "spark-warehouse" / "raw_orders"
+    (folder / "transformations" / "streams.py").write_text(RAW)
+    write_deltalake(raw, pa.table({"id": [1, 2]}))
+
+    planned = pipe("plan", "--format", "json", *few, cwd=folder)
+    applied = pipe("apply", "--format", "json", *few, cwd=folder)
+    write_deltalake(raw, pa.table({"id": [10]}), mode="append")
+    refreshed = pipe("refresh", "--format", "json", *few, cwd=folder)
+    scheduled = pipe("sql", "ALTER STREAM TABLE total SET TRIGGER ON UPDATE", *few, cwd=folder)
+    write_deltalake(raw, pa.table({"id": [100]}), mode="append")
+    looped = pipe("run", "--for", "25s", "--format", "json", *few, cwd=folder)
+    shown = pipe("sql", "SELECT * FROM total", "--format", "json", *few, cwd=folder)
+
+    names = {"default.example_python_materialized_view", "default.example_sql_materialized_view", "default.total"}
+    assert [(found.code, found.err) for found in (planned, applied, refreshed, scheduled)] == 4 * [(0, "")]
+    assert {step["table"]: step["action"] for step in planned.json["steps"]} == dict.fromkeys(names, "create")
+    assert {step["table"] for step in applied.json["steps"]} == names
+    modes = {table["table"]: table["mode"] for table in refreshed.json["tables"]}
+    assert (set(modes), modes["default.total"]) == (names, "differential")
+    assert looped.code == 0, looped
+    assert [list(row.values()) for row in shown.json["answers"][0]["rows"]] == [[113]]

@@ -285,6 +285,49 @@ def test_ctrl_c_ends_an_apply_and_leaves_whole_tables(tmp_path):
     assert pipe("verify", *FEW, cwd=tmp_path / "shop").code == 0
 
 
+def test_a_schema_that_stays_empty_is_dropped_again(trickle, spark, tmp_path):
+    (tmp_path / "one.sql").write_text("SELECT 1 AS one")
+    (tmp_path / "trickle.yml").write_text("name: a\ndefaults: {schema: fresh}")
+    work = Work(trickle, open_project(tmp_path / "trickle.yml"))
+
+    with work.inside():
+        assert actions(work.plan()) == {"fresh.one": "create"}
+    assert not spark.catalog.databaseExists("fresh")
+    with work.inside():
+        work.apply()
+    assert spark.catalog.tableExists("fresh.one")
+    spark.sql("USE default")
+
+
+@pytest.mark.slow
+def test_what_only_looks_and_what_is_wrong_leave_no_warehouse(tmp_path):
+    (tmp_path / "one.sql").write_text("SELECT 1 AS one")
+    (tmp_path / "trickle.yml").write_text("name: a\ndefaults: {schema: fresh}")
+    planned = pipe("plan", *FEW, cwd=tmp_path)
+    (tmp_path / "two.sql").write_text("SELECT nothing FROM one")
+    refused = pipe("apply", *FEW, cwd=tmp_path)
+
+    assert (planned.code, refused.code) == (0, 1), (planned, refused)
+    assert "two.sql:1" in refused.err
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_one_display_and_the_plan_once(tmp_path):
+    (tmp_path / "one.sql").write_text("SELECT 1 AS one")
+    (tmp_path / "trickle.yml").write_text("name: a")
+    terminal = Terminal("apply", "--project", tmp_path, *FEW, env=environment(COLUMNS="200"))
+    assert terminal.end() == 0, terminal.screen
+    again = Terminal("refresh", "--full", "--project", tmp_path, *FEW, env=environment(COLUMNS="200"))
+    assert again.end() == 0, again.screen
+
+    assert "Computing default.one (1 of 1 changes)" in terminal.screen
+    assert "Refreshing default.one" in again.screen
+    for screen in (terminal.screen, again.screen):
+        assert "━" not in screen  # the bar of the library
+    assert terminal.screen.count("ACTION") == 1
+
+
 @pytest.mark.slow
 def test_the_demo_and_the_doctor(tmp_path):
     shown = pipe("demo", "--orders", "2000", "--format", "json", *FEW, cwd=tmp_path)

@@ -46,6 +46,19 @@ def test_a_failure_is_told_and_still_raised():
     assert (event.table, event.trigger, event.error.code) == ("totals", "schedule", "UNEXPECTED_ERROR")
 
 
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_a_refresh_that_is_interrupted_is_told_as_one_that_ended(interruption):
+    events, heard = Events(), []
+    events.on(RefreshStarted, heard.append)
+    events.on(RefreshFailed, heard.append)
+
+    with pytest.raises(interruption), told(events, "totals", "manual"):
+        raise interruption
+
+    assert [type(event) for event in heard] == [RefreshStarted, RefreshFailed]
+    assert heard[1].error.code == "CANCELLED"
+
+
 def test_on_full_hears_only_recomputes():
     events, full, every = Events(), [], []
     events.on_full(full.append)

@@ -245,11 +245,13 @@ def explain(settings: Settings, name: str) -> int:
     from trickle.cli.spark import waiting
 
     with _session(settings) as trickle, waiting(f"Explaining {name}", trickle.spark):
-        full_name, text = trickle.table(name).name, trickle.explain(name)
+        table, found = trickle.table(name), trickle.explain(name)
     if settings.is_json:
-        print_json({"table": full_name, "text": text})
+        obstacles = [{"code": o.code, "message": o.text, "hint": o.hint} for o in found.obstacles]
+        told = {"parts": found.parts, "obstacles": obstacles, "next_refresh": found.next_refresh}
+        print_json({"table": table.name, "mode": table.mode, **told, "text": found})
     else:
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        sys.stdout.write(found.rstrip("\n") + "\n")
     return OK
 
 

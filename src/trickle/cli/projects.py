@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trickle.cli.commands import FAILED, OK
 from trickle.cli.output import console, error_of, print_json, tell
 from trickle.errors import TrickleError
+from trickle.layout import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,13 +41,25 @@ def working(settings: Settings) -> Iterator[tuple[Work, Callable[[str], None]]]:
 
     project = settings.need_project()
     project.files()  # what is wrong with the project is said before Spark is started
-    with open_trickle(settings, makes_tables=True) as trickle:
+    with _leaving_no_empty_folder(settings), open_trickle(settings, makes_tables=True) as trickle:
         from trickle.project.work import Work
 
         work = Work(trickle, project)
-        work.enter()
-        with waiting("Reading the project", trickle.spark) as show:
+        with work.inside(), waiting("Reading the project", trickle.spark) as show:
             yield work, show
+
+
+@contextmanager
+def _leaving_no_empty_folder(settings: Settings) -> Iterator[None]:
+    """Remove a warehouse that Spark was started over, if it was not there and nothing came into it."""
+    folder = "" if settings.has_own_session else settings.folder(may_be_new=True)
+    is_new = bool(folder) and not is_remote(folder) and not Path(folder).exists()
+    try:
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):
+                Path(folder).rmdir()
 
 
 def plan(settings: Settings, *, check: bool, prune: bool) -> int:
@@ -59,10 +72,18 @@ def plan(settings: Settings, *, check: bool, prune: bool) -> int:
 
 def apply(settings: Settings, *, prune: bool) -> int:
     """Apply the project."""
-    from trickle.model.events import RefreshStarted
+    from trickle.model.events import ApplyPlanned, RefreshStarted
 
     with working(settings) as (work, show):
-        work.trickle.events.on(RefreshStarted, lambda event: show(f"Computing {event.table}"))
+        planned: list[ApplyPlanned] = []
+        started: list[RefreshStarted] = []
+
+        def say(event: RefreshStarted) -> None:
+            started.append(event)
+            show(f"Computing {event.table} ({len(started)} of {len(planned[-1].plan.changes)} changes)")
+
+        work.trickle.events.on(ApplyPlanned, planned.append)
+        work.trickle.events.on(RefreshStarted, say)
         done = work.apply(prune=prune, show=show)
     _show_plan(settings, done)
     return OK

@@ -7,25 +7,33 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.cli.commands import FAILED
 from trickle.cli.output import console, print_json, tell
 from trickle.cli.shown import moment, past_line, status_table
 from trickle.errors import TrickleError
+from trickle.model.events import RefreshEnded, RefreshFailed
 
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from trickle.api import Trickle
     from trickle.cli.settings import Settings
+    from trickle.engine.events import Events
     from trickle.model.observed import PastRefresh, TableStatus
     from trickle.observe.observer import Observer
+    from trickle.project.load import Project
     from trickle.schedule.running import Running
 
 INTERRUPTED: Final = 130
 _LOOK_SECONDS: Final = 1.0
+_FILL_SECONDS: Final = 10.0
+
+logger = logging.getLogger("trickle")
 
 
 class Interruption:
@@ -49,15 +57,71 @@ class Interruption:
         return INTERRUPTED if self.signal == signal.SIGINT else 0
 
 
+class Filler:
+    """Fills the streaming tables of a project between refreshes, as far as the source has come.
+
+    Each time costs as much as reading the project: it is done again after ten seconds, or four times as long as it took. In a
+    session of its own, for the project's temporary views are not those of the refreshes.
+    """
+
+    def __init__(self, trickle: Trickle, project: Project) -> None:
+        """Fill at the first look."""
+        from trickle.api import Trickle
+        from trickle.project.work import Work
+
+        self._work = Work(Trickle(trickle.spark.newSession()), project)
+        self._work.enter()
+        self._not_before = 0.0
+
+    def __call__(self) -> None:
+        """Fill, if it is time."""
+        began = time.monotonic()
+        if began < self._not_before:
+            return
+        try:
+            self._work.fill()
+        except TrickleError as error:
+            logger.warning("the streaming tables were not filled: %s", error)
+        ended = time.monotonic()
+        self._not_before = ended + max(_FILL_SECONDS, 4 * (ended - began))
+
+    def cancel(self) -> None:
+        """Call off what is being filled; what it committed stays, and is not read again."""
+        for query in self._work.trickle.spark.streams.active:
+            query.stop()
+
+
+class Failures:
+    """The stream tables whose last refresh failed."""
+
+    def __init__(self, events: Events) -> None:
+        """Listen."""
+        self._tables: set[str] = set()
+        events.on(RefreshFailed, lambda event: self._tables.add(event.table))
+        events.on(RefreshEnded, lambda event: self._tables.discard(event.table))
+
+    def are_among(self, observer: Observer) -> bool:
+        """Return whether one of the tables failed, or needs a person; True too if storage does not tell which there are."""
+        try:
+            statuses = observer.status()
+        except (TrickleError, OSError):
+            return True
+        return any(one.table in self._tables or one.health in ("failed", "broken") for one in statuses)
+
+
 def run(settings: Settings, workers: int, seconds: float | None, lease: str | None = None) -> int:
     """Refresh stream tables by their schedules, until a signal comes or some seconds are over."""
     from trickle.cli.spark import open_trickle
+    from trickle.schedule.running import Running
 
     interruption = Interruption()
     with open_trickle(settings) as trickle, _taking(interruption):
         view = LiveView(settings) if sys.stdout.isatty() and not settings.is_json else EventLines(settings)
         observer = trickle._observer()
-        with view.shown(), trickle.start(workers=workers, lease=lease) as running:
+        failures = Failures(trickle.events)
+        project = settings.project
+        fill = Filler(trickle, project) if project is not None and project.may_stream else None
+        with view.shown(), Running(trickle._loop(workers, lease, fill)) as running:
             view.begin(observer)
             ends = None if seconds is None else time.monotonic() + seconds
             while running.is_running and (ends is None or time.monotonic() < ends):
@@ -67,9 +131,10 @@ def run(settings: Settings, workers: int, seconds: float | None, lease: str | No
                     break
             if interruption.signal == signal.SIGINT:
                 view.say("stopping", "Stopping after the refresh at work; Ctrl-C again calls it off.")
-            _stop(running)
+            _stop(running, fill)
             _look(view, observer)
-    return interruption.code
+        is_bad = interruption.signal is None and failures.are_among(observer)
+    return FAILED if is_bad else interruption.code
 
 
 def _look(view: EventLines, observer: Observer) -> None:
@@ -77,14 +142,16 @@ def _look(view: EventLines, observer: Observer) -> None:
     try:
         view.look(observer)
     except (TrickleError, OSError) as error:
-        logging.getLogger("trickle").warning("how the stream tables are cannot be told now: %s", error)
+        logger.warning("how the stream tables are cannot be told now: %s", error)
 
 
-def _stop(running: Running) -> None:
+def _stop(running: Running, fill: Filler | None) -> None:
     """Wait for the refresh at work; a second Ctrl-C calls it off."""
     try:
         running.stop()
     except KeyboardInterrupt:
+        if fill is not None:
+            fill.cancel()
         running.stop(cancel=True)
 
 

@@ -41,7 +41,7 @@ def open_trickle(settings: Settings, *, makes_tables: bool = False) -> Iterator[
 
         with keeping_interrupts():
             spark = start_session(settings)
-        trickle = Trickle(spark, history=_history(spark, settings))
+        trickle = Trickle(spark, history=_history(spark, settings), quiet=True)
         _use_schema(trickle, settings)
     try:
         check_interrupts()

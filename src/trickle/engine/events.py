@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from trickle.engine.verbs import describe_failure
-from trickle.errors import DefinitionError
+from trickle.errors import CancelledError, DefinitionError
 from trickle.model.events import (
     Event,
     Mismatch,
@@ -104,6 +104,11 @@ def reported(events: Events, table: str, trigger: Trigger) -> Iterator[Callable[
     except Exception as error:
         described = describe_failure(error, f"refresh of '{table}'")
         events.emit(RefreshFailed(table, trigger, started, time.perf_counter() - began, described))
+        raise
+    except BaseException as error:  # Ctrl-C, for one: those who show what is at work must hear that it is not
+        text = f"refresh of '{table}' was called off ({type(error).__name__})."
+        called_off = CancelledError("CANCELLED", text, hint="The next refresh starts where the last one ended.")
+        events.emit(RefreshFailed(table, trigger, started, time.perf_counter() - began, called_off))
         raise
     for report in reports:
         events.emit(RefreshEnded(table, trigger, started, report))

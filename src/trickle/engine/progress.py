@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(events: Events) -> Iterator[None]:
+def progress(events: Events, *, is_drawn: bool = True) -> Iterator[None]:
     """Draw a bar on standard error while tables are refreshed, if that is a terminal; it is gone at the end."""
-    if not sys.stderr.isatty():
+    if not is_drawn or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console

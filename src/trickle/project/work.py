@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
 
 from trickle.engine.verbs import verb
 from trickle.errors import DefinitionError
@@ -37,15 +40,28 @@ class Work:
     project: Project
 
     @verb
-    def enter(self) -> None:
-        """Make the schema of the project the current one of the session; it is made if it is not there."""
+    def enter(self) -> bool:
+        """Make the schema of the project the current one of the session; return whether it was not there, and was made."""
         spark = self.trickle.spark
         if self.project.config.catalog is not None:
             spark.catalog.setCurrentCatalog(self.project.config.catalog)
         schema = quote(self.project.schema)
-        if not spark.catalog.databaseExists(self.project.schema):
+        is_new = not spark.catalog.databaseExists(self.project.schema)
+        if is_new:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         spark.sql(f"USE {schema}")
+        return is_new
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Do the same; a schema that was made for it, and is empty in the end, is dropped."""
+        is_new = self.enter()
+        try:
+            yield
+        finally:
+            if is_new:
+                with suppress(PySparkException):  # it has tables now
+                    self.trickle.spark.sql(f"DROP SCHEMA {quote(self.project.schema)}")
 
     def load(self) -> Elements:
         """Read the files of the project."""
@@ -53,7 +69,7 @@ class Work:
 
     @verb
     def plan(self, *, prune: bool = False, show: Show = _silent) -> ApplyPlan:
-        """Say what ``apply`` would do; changes nothing but an empty schema.
+        """Say what ``apply`` would do; changes nothing.
 
         Raises:
             DefinitionError: What is wrong with the project, with its place.

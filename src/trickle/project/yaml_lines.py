@@ -54,6 +54,10 @@ def read_yaml(text: str, file: str, first_line: int = 1) -> Yaml:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         value = yaml.safe_load(text)
+        lines = dict(_lines(node, (), file, first_line))
+    except RecursionError as error:
+        what = "this YAML contains itself, or too many brackets."
+        raise bad_project(Place(file, first_line), what, "Write it without aliases.") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(file, first_line + (mark.line if mark else 0))
@@ -61,7 +65,7 @@ def read_yaml(text: str, file: str, first_line: int = 1) -> Yaml:
         raise bad_project(place, f"this is not YAML: {error.problem or error}.", hint) from error
     except (yaml.YAMLError, ValueError) as error:  # a character or a date that cannot be
         raise bad_project(Place(file, first_line), f"this is not YAML: {' '.join(str(error).split())}.") from error
-    return Yaml(file, value, dict(_lines(node, (), file, first_line)))
+    return Yaml(file, value, lines)
 
 
 def _lines(node: Any, path: tuple[Step, ...], file: str, first: int) -> Iterator[tuple[tuple[Step, ...], int]]:

@@ -43,6 +43,7 @@ class Loop:
         lease: Who may lead; None to lead in any case.
         poll_seconds: How often sources are looked at for tables that follow commits.
         list_seconds: How often the catalog is looked at for new and dropped tables.
+        between: Called in each look before anything is refreshed, by whoever leads.
         on_run: Called with the report of each run that refreshed anything.
     """
 
@@ -54,6 +55,7 @@ class Loop:
         lease: Lease | None = None,
         poll_seconds: float = 0.05,
         list_seconds: float = 2.0,
+        between: Callable[[], None] | None = None,
         on_run: Callable[[RunReport], None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -63,6 +65,7 @@ class Loop:
         self._lease = lease
         self._poll_seconds = poll_seconds
         self._list_seconds = list_seconds
+        self._between = between
         self._on_run = on_run
         self._clock = clock
         self._members: Members | None = None
@@ -124,6 +127,8 @@ class Loop:
         """Refresh what is due now; return the seconds to wait until the next look."""
         if self._lease is not None and not self._lease.is_held:
             return min(1.0, self._poll_seconds * 20)
+        if self._between is not None:
+            self._between()
         members = self._current_members()
         heads = self._heads(members)
         now = self._clock()

@@ -64,6 +64,8 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
         ("warehouse: x", "BAD_PROJECT", "trickle.yml:1: name is missing."),
         ("name: [1", "BAD_PROJECT", "trickle.yml:1: this is not YAML"),
         ("name: a\n\tb: c", "BAD_PROJECT", "trickle.yml:2: this is not YAML"),
+        ("name: a\ndefaults: &a {tags: *a}", "BAD_PROJECT", "trickle.yml:1: this YAML contains itself"),
+        ("name: " + 2000 * "[", "BAD_PROJECT", "trickle.yml:1: this YAML contains itself, or too many brackets"),
         ("name: a\nname: b", "BAD_PROJECT", "trickle.yml:2: 'name' is here twice."),
         ("name: a\n\nwarehose: b", "UNKNOWN_KEY", "trickle.yml:3: there is no key 'warehose' here."),
         (
