@@ -76,6 +76,56 @@ def says(found, wanted, comment):
 """
 
 
+#: The blocks of the shell that no test runs as they are, by their first lines, and why.
+NOT_RUN = {
+    "make demo": "sets an environment up; tests/spark/test_projects.py runs the same demo",
+    "make setup": "makes the environment that the tests run in",
+    "trickle run --warehouse warehouse": "goes on until Ctrl-C; tests/spark/test_command.py drives it",
+}
+QUICK_START = "pip install ."
+
+
+def first_line(block):
+    return block.splitlines()[0].partition("  #")[0].strip()
+
+
+def test_every_block_of_the_readme_and_the_tutorial_is_run_or_said_not_to_be():
+    unseen = dict(NOT_RUN)
+    for page in (ROOT / "README.md", TUTORIAL):
+        fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(fences[::2]) <= {"python", "console", "text"}, page
+        for block in blocks(page, "console"):
+            assert first_line(block) == QUICK_START or unseen.pop(first_line(block), None), (page, first_line(block))
+    assert not unseen
+
+
+def quick_start():
+    """The commands that README begins with, after the installation."""
+    (block,) = [block for block in blocks(ROOT / "README.md", "console") if first_line(block) == QUICK_START]
+    return block.partition("\n")[2]
+
+
+def check_status(shown):
+    """See that a status ends with the tables of the example."""
+    *_, head, customers, best, daily = shown.splitlines()
+    assert head.split()[:2] == ["TABLE", "HEALTH"]
+    names = ["default.best_days", "default.customers", "default.daily_revenue"]
+    assert sorted(line.split()[0] for line in (customers, best, daily)) == names
+    assert {line.split()[1] for line in (customers, best, daily)} <= {"ok", "behind"}
+
+
+@pytest.mark.slow
+def test_the_quick_start_leads_from_init_to_status(tmp_path):
+    env = environment()
+    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", quick_start()], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    check_status(done.stdout)
+
+
 @pytest.mark.slow
 def test_python_blocks_run_and_say_the_truth(tmp_path):
     script = "\n".join(
@@ -100,6 +150,8 @@ def test_python_blocks_run_and_say_the_truth(tmp_path):
     )
 
     assert done.returncode == 0, done.stderr[-3000:]
+    for shown in (block for page in (ROOT / "README.md", TUTORIAL) for block in blocks(page, "text")):
+        assert shown.strip() in done.stdout, shown
     (checks,) = re.findall(r"^checks (\d+)$", done.stdout, re.MULTILINE)
     assert int(checks) >= 15
 
