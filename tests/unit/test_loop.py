@@ -133,6 +133,16 @@ def test_a_table_that_keeps_failing_is_given_up_and_others_go_on(engine, clock, 
     assert engine.runs[2:] == [{"counts"}]
 
 
+def test_what_is_done_between_refreshes_is_done_before_them_and_by_whoever_leads(engine, clock):
+    seen: list[int] = []
+    follower = SimpleNamespace(is_held=False)
+    for lease in (None, follower):
+        loop = Loop(engine, clock=clock, between=lambda: seen.append(len(engine.runs)), lease=lease)
+        loop.tick()
+
+    assert (seen, len(engine.runs)) == ([0], 1)
+
+
 def test_a_table_that_is_resumed_is_tried_at_once(engine, clock, loop):
     engine.failing["totals"] = ZERO
     loop.tick()

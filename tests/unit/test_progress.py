@@ -44,6 +44,14 @@ def test_a_terminal_shows_the_plan_and_how_far_a_run_is(monkeypatch):
     assert events._listeners == ()
 
 
+def test_who_draws_progress_of_their_own_gets_nothing(monkeypatch):
+    events, terminal = Events(), Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress(events, is_drawn=False):
+        run(events)
+    assert terminal.getvalue() == ""
+
+
 def test_a_pipe_gets_nothing(monkeypatch):
     events, pipe = Events(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)

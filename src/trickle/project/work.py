@@ -7,10 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 from trickle.engine.verbs import verb
-from trickle.errors import DefinitionError
+from trickle.errors import DefinitionError, SparkError
 from trickle.model.names import quote
 from trickle.project.load import working_in
 from trickle.project.resolve import Resolver
@@ -60,8 +58,12 @@ class Work:
             yield
         finally:
             if is_new:
-                with suppress(PySparkException):  # it has tables now
-                    self.trickle.spark.sql(f"DROP SCHEMA {quote(self.project.schema)}")
+                with suppress(SparkError):  # it has tables now
+                    self._drop_schema()
+
+    @verb
+    def _drop_schema(self) -> None:
+        self.trickle.spark.sql(f"DROP SCHEMA {quote(self.project.schema)}")
 
     def load(self) -> Elements:
         """Read the files of the project."""
