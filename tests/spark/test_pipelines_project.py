@@ -246,6 +246,9 @@ def test_a_flow_that_fails_says_where(trickle, tmp_path):
 
 RAW = """
 from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+spark = SparkSession.active()
 
 
 @dp.table

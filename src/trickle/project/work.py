@@ -107,7 +107,8 @@ class Work:
     @verb
     def fill(self, show: Show = _silent) -> tuple[str, ...]:
         """Let the streaming tables of the project take what is new."""
-        with working_in(self.project.root):
+        # In whatever thread: files that ask for the active session get the one with the project's views.
+        with working_in(self.project.root), self.trickle._engine.workspaces.own.active():
             specs = self._specs(show, streams_only=True)
             return self._streams(specs).fill(show)
 
