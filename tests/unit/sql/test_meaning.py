@@ -82,6 +82,14 @@ def test_definitions_survive_being_written_as_statements():
     assert other == Spec("shop.`b c`", "SELECT 1 AS one -- the end")
 
 
+@pytest.mark.parametrize("words", [{"partition_by": ["day", "DAY"]}, {"cluster_by": ("a", "b", "a")}])
+def test_a_column_is_given_once(words):
+    with pytest.raises(DefinitionError, match="twice") as caught:
+        read_table_options(words)
+
+    assert (caught.value.code, bool(caught.value.hint)) == ("BAD_OPTION", True)
+
+
 @pytest.mark.parametrize("text", ["", "-- nothing", "SELECT 1", "DROP STREAM TABLE a", "nonsense"])
 def test_a_script_that_defines_nothing_is_refused(text):
     with pytest.raises(DefinitionError, match="BAD_DEFINITIONS"):
