@@ -430,7 +430,7 @@ class Trickle:
     def _explain_definition(
         self, name: str, query: str, mode: Mode, words: TableOptionWords, must_be_incremental: bool
     ) -> Explanation:
-        options = read_table_options(words)
+        options = read_options(words)
         return self._engine.explain_definition(name, query, mode, options, must_be_incremental=must_be_incremental)
 
     def sql(self, statement: str, args: Any = None) -> Answer:

@@ -52,7 +52,7 @@ def test_a_refresh_that_is_interrupted_is_told_as_one_that_ended(interruption):
     events.on(RefreshStarted, heard.append)
     events.on(RefreshFailed, heard.append)
 
-    with pytest.raises(interruption), told(events, "totals", "manual"):
+    with pytest.raises(interruption), reported(events, "totals", "manual"):
         raise interruption
 
     assert [type(event) for event in heard] == [RefreshStarted, RefreshFailed]

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import typer
@@ -26,7 +27,7 @@ _USAGE_CODES: Final = frozenset(
 )
 """What is wrong with what was typed, rather than with tables."""
 
-NOTHING: Final[Mapping[str, Any]] = {}
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 FAILED: Final = 1
 USAGE: Final = 2
