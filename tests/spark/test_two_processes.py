@@ -39,7 +39,7 @@ def _write(server, done):
             return number
         ids = range(1000 + 10 * number, 1010 + 10 * number)
         if number % 10 == 9:
-            table.update({"k": "k + 1"}, predicate=f"id = {ids[0] - 50}")
+            table.update({"k": "k + 1"}, predicate=f"id = {ids[0] - 20}")
         elif number % 10 == 4:
             table.delete(f"id = {ids[0] - 30}")
         else:
