@@ -13,6 +13,7 @@ import pytest
 from trickle import Options, Trickle
 from trickle.engine.upkeep import Housekeeping
 from trickle.errors import StorageError
+from trickle.model.events import utc_now
 from trickle.tables.storage import client, schemes
 from trickle.testing.s3_proxy import Proxy, Request, s3_proxy
 
@@ -127,7 +128,7 @@ def test_commits_to_stream_tables_have_a_condition(shop: Shop, proxy: Proxy) -> 
             assert shop.t.refresh(name).mode == "differential"
     before = {name: shop.spark.sql(f"DESCRIBE DETAIL {name}").first()["numFiles"] for name in tables}
     for name in (parted, ordered):
-        done = Housekeeping(shop.t._engine).tidy(shop.t._engine.members().members[name])
+        done = Housekeeping(shop.t._engine).tidy(name, shop.t._engine.members(), utc_now())
         assert [what for what in done if what.endswith(name.rpartition(".")[2])], done
         assert shop.spark.sql(f"DESCRIBE DETAIL {name}").first()["numFiles"] < before[name]
     shop.t.refresh(parted, full=True)

@@ -29,16 +29,25 @@ _RESERVED: Final = frozenset({"location", "provider", "owner", "external", "is_m
 
 def set_properties(spark: SparkSession, name: str, properties: Mapping[str, str | None]) -> None:
     """Set properties of a table, or take them away where the value is None: one commit each."""
-    if properties and _put_properties(spark, name, properties):
+    _set_properties(spark, sql_name(name), properties)
+
+
+def set_properties_at(spark: SparkSession, place: str, properties: Mapping[str, str | None]) -> None:
+    """Do the same with the table at a place."""
+    _set_properties(spark, f"delta.{quote(place)}", properties)
+
+
+def _set_properties(spark: SparkSession, table: str, properties: Mapping[str, str | None]) -> None:
+    if properties and _put_properties(spark, table, properties):
         return
     given = {key: value for key, value in properties.items() if value is not None}
     gone = [key for key in properties if key not in given]
     if given:
         pairs = ", ".join(f"{_literal(spark, key)} = {_literal(spark, value)}" for key, value in given.items())
-        spark.sql(f"ALTER TABLE {sql_name(name)} SET TBLPROPERTIES ({pairs})")
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
     if gone:
         keys = ", ".join(_literal(spark, key) for key in gone)
-        spark.sql(f"ALTER TABLE {sql_name(name)} UNSET TBLPROPERTIES IF EXISTS ({keys})")
+        spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES IF EXISTS ({keys})")
 
 
 def set_column_comments(spark: SparkSession, name: str, comments: Mapping[str, str]) -> None:
@@ -62,7 +71,7 @@ def _put_properties(spark: SparkSession, name: str, properties: Mapping[str, str
     """Set properties by a commit of the driver; False if Delta does it."""
     if not all(map(_is_put, properties)):
         return False
-    place = location_of(spark, sql_name(name))
+    place = location_of(spark, name)
     if not needs_conditions(place):
         return False
 

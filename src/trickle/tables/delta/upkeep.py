@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from trickle.tables.delta.compaction import compact, wasteful_files
 from trickle.tables.delta.driver.fit import checkpoint_interval
 from trickle.tables.delta.log import last_checkpoint
-from trickle.tables.delta.properties import set_properties
+from trickle.tables.delta.properties import set_properties_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,7 +64,7 @@ class DeltaUpkeep:
         wanted = f"interval {math.ceil(time / timedelta(seconds=1))} seconds"
         shorter = {key: wanted for key, kept in self._kept().items() if key in keys and kept < time}
         if shorter:
-            set_properties(self._spark, f"delta.`{self._table.location}`", shorter)
+            set_properties_at(self._spark, self._table.location, shorter)
 
     def has_wasteful_files(self) -> bool:
         """Count the small files and the masked rows."""
