@@ -76,7 +76,7 @@ FACTS = {
         tables/storage/failures.py: _SURE _NOT_SURE
     """,
     "seconds: how long something waits, not how much of a table it takes": """
-        cli/run.py: _LOOK_SECONDS
+        cli/run.py: _LOOK_SECONDS _FILL_SECONDS
         cli/spark.py: _LOOK_SECONDS
         engine/cancel.py: _AGAIN_SECONDS
         engine/history.py: _WAIT_SECONDS _TRIM_SECONDS
