@@ -167,5 +167,5 @@ def write(file: Path, results: Results) -> None:
     """Store results: the whole file or, if interrupted, the one before."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f".{file.name}.unfinished")
-    unfinished.write_text(results.model_dump_json(indent=1) + "\n", "utf-8")
+    unfinished.write_text(results.model_dump_json(indent=1, exclude_defaults=True) + "\n", "utf-8")
     unfinished.replace(file)
