@@ -68,17 +68,3 @@ def test_optimisations_are_all_documented():
 
     assert set(re.findall(r"`(\w+)`", listed)) == OPTIMISATIONS
     assert set(re.findall(r"^\| `(\w+)` \|", passes, re.MULTILINE)) == OPTIMISATIONS
-
-
-def test_error_and_reason_codes_are_all_documented():
-    page = (ROOT / "docs" / "reference" / "reasons-and-errors.md").read_text(encoding="utf-8")
-    documented = set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+|COST|REQUESTED|TABLESAMPLE)`", page))
-    raised = set()
-    for path in (ROOT / "src" / "trickle").rglob("*.py"):
-        if "testing" not in path.parts:
-            raised |= set(
-                re.findall(r"(?:Error|Reason)\(\s*\"([A-Z]+(?:_[A-Z]+)+)\"", path.read_text(encoding="utf-8"))
-            )
-
-    assert len(raised) > 30
-    assert not raised - documented

@@ -27,7 +27,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
         assert (tmp_path / "site" / name / "index.html").exists(), page
 
 
-@pytest.mark.parametrize("name", ["command_page.py", "metrics_page.py", "sources_page.py"])
+@pytest.mark.parametrize("name", ["codes_page.py", "command_page.py", "metrics_page.py", "sources_page.py"])
 def test_generated_pages_say_what_the_code_says(name):
     script = ROOT / "scripts" / name
 
