@@ -4,13 +4,14 @@ The recompute is plain Spark, in a session of its own whose tables hold the same
 engine. Where plain Spark leaves the answer open (``fixed_order``), the engine's own full result is taken instead.
 
 Everything the corpus asks of the engine goes through ``Maintained``. ``maintain`` makes one over tables in memory,
-``maintain_on_delta`` one over Delta tables, through the public face alone.
+``maintain_on_delta`` several over the same Delta tables, each under a regime, through the public face alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
@@ -42,14 +43,20 @@ if TYPE_CHECKING:
     from .tables import Row
 
 
+class Sources(Protocol):
+    """The tables of a case."""
+
+    is_stored: bool  # stored tables, so views are stored too, and a changed one is noticed
+
+    def commit(self, table: str, change: Change) -> None:
+        """Change a table by one commit."""
+        ...
+
+
 class Maintained(Protocol):
     """A stream table of a case's query over its tables."""
 
-    is_stored: bool  # over stored tables, so views are stored too, and a changed one is noticed
-
-    def commit(self, table: str, change: Change) -> None:
-        """Change a source by one commit."""
-        ...
+    is_constant: bool  # Spark proves that the query reads no table
 
     def refresh(self) -> str:
         """Refresh, and give the mode it was done in."""
@@ -71,19 +78,33 @@ _CREATE: Final = (
 )
 
 
-def maintain(spark: SparkSession, case: Case, options: Options) -> Maintained:
+Regimes = Mapping[str, Options]
+_DEFAULT: Final[Regimes] = {"default": DEFAULT}
+
+
+def maintain(spark: SparkSession, case: Case, regimes: Regimes) -> tuple[Sources, dict[str, Maintained]]:
     """Make the stream table of a case over tables in memory."""
-    return _InMemory(spark, case, options)
+    ((name, options),) = regimes.items()
+    made = _InMemory(spark, case, options)
+    return made, {name: made}
 
 
-def maintain_on_delta(spark: SparkSession, case: Case, options: Options) -> Maintained:
-    """Make the stream table of a case over Delta tables."""
-    return _OnDelta(spark, case, options)
+def maintain_on_delta(spark: SparkSession, case: Case, regimes: Regimes) -> tuple[Sources, dict[str, Maintained]]:
+    """Make stream tables of a case over Delta tables."""
+    return _on_delta(_DeltaSources(spark, case, spark.conf.get(WAREHOUSE_CONF) or ""), regimes)
 
 
-def maintain_on_s3(server: S3Server, spark: SparkSession, case: Case, options: Options) -> Maintained:
-    """Make the stream table of a case over Delta tables on S3; the current schema lies in the bucket ``lake``."""
-    return _OnS3(server, spark, case, options)
+def maintain_on_s3(
+    server: S3Server, spark: SparkSession, case: Case, regimes: Regimes
+) -> tuple[Sources, dict[str, Maintained]]:
+    """Make stream tables of a case over Delta tables on S3; the current schema lies in the bucket ``lake``."""
+    folder = f"s3://lake/{spark.catalog.currentDatabase()}"
+    return _on_delta(_DeltaSources(spark, case, folder, server.client_options), regimes)
+
+
+def _on_delta(sources: _DeltaSources, regimes: Regimes) -> tuple[Sources, dict[str, Maintained]]:
+    tables = {name: f"corpus_result_{number}" for number, name in enumerate(regimes)}
+    return sources, {name: _OnDelta(sources, table, regimes[name]) for name, table in tables.items()}
 
 
 def refusal(spark: SparkSession, case: Case) -> str | None:
@@ -131,30 +152,26 @@ class _InMemory:
         return list((has + Counter(missing) - Counter(extra)).elements())
 
 
-class _OnDelta:
-    """Sources are Delta tables of the current schema, kept from case to case and written by ``deltalake``, not by Spark.
+class _DeltaSources:
+    """Delta tables of the current schema, kept from case to case and written by ``deltalake``, not by Spark.
 
     Deletes are made by writing the rows that stay.
     """
 
     is_stored = True
-    name = "corpus_result"
-    storage_options: dict[str, str] | None = None
 
-    def __init__(self, spark: SparkSession, case: Case, options: Options) -> None:
-        self.spark = spark
-        self.trickle = Trickle(spark, options=options)
-        self.folder = self._folder()
+    def __init__(
+        self, spark: SparkSession, case: Case, folder: str, storage_options: dict[str, str] | None = None
+    ) -> None:
+        self.spark, self.case = spark, case
+        self.folder, self.storage_options = folder, storage_options
         CHECKPOINTS.finish()
-        spark.sql(f"DROP TABLE IF EXISTS {self.name}")
         self.state = initial_state(case.tables)
         for table, rows in self.state.items():
             spark.catalog.dropTempView(table)
             spark.sql(_CREATE.format(table=table, ddl=TABLES[table].ddl))
             self._write(table, rows, mode="overwrite")
         _set_up(spark, case, is_stored=True)
-        made = self.trickle.create(self.name, _defined(spark, case), mode="differential")
-        self.is_constant = not made.frontier
 
     def commit(self, table: str, change: Change) -> None:
         apply(self.state, {table: change})
@@ -167,8 +184,14 @@ class _OnDelta:
         found = arrow_table(rows, as_schema(TABLES[table].ddl))
         write_deltalake(f"{self.folder}/{table}", found, mode=mode, storage_options=self.storage_options)
 
-    def _folder(self) -> str:
-        return self.spark.conf.get(WAREHOUSE_CONF) or ""
+
+class _OnDelta:
+    def __init__(self, sources: _DeltaSources, name: str, options: Options) -> None:
+        self.sources, self.spark, self.name = sources, sources.spark, name
+        self.spark.sql(f"DROP TABLE IF EXISTS {name}")
+        self.trickle = Trickle(self.spark, options=options)
+        made = self.trickle.create(name, _defined(self.spark, sources.case), mode="differential")
+        self.is_constant = not made.frontier
 
     def refresh(self) -> str:
         try:
@@ -181,7 +204,7 @@ class _OnDelta:
 
     def rows(self) -> list[Row]:
         # Another reader of Delta than Spark, where it knows all of the table's types; and ten times as fast.
-        table = DeltaTable(f"{self.folder}/{self.name}", storage_options=self.storage_options)
+        table = DeltaTable(f"{self.sources.folder}/{self.name}", storage_options=self.sources.storage_options)
         if table.protocol().reader_features:
             return [tuple(row) for row in self.spark.table(self.name).collect()]
         found = table.to_pyarrow_table()
@@ -194,15 +217,6 @@ class _OnDelta:
         report = self.trickle.verify(self.name)
         assert report.ok, report
         return self.rows()
-
-
-class _OnS3(_OnDelta):
-    def __init__(self, server: S3Server, spark: SparkSession, case: Case, options: Options) -> None:
-        self.storage_options = server.client_options
-        super().__init__(spark, case, options)
-
-    def _folder(self) -> str:
-        return f"s3://lake/{self.spark.catalog.currentDatabase()}"
 
 
 def _defined(spark: SparkSession, case: Case) -> str | DataFrame:
@@ -282,48 +296,60 @@ class Recompute:
 def run_case(
     spark: SparkSession,
     case: Case,
-    options: Options = DEFAULT,
+    regimes: Regimes = _DEFAULT,
     *,
-    make: Callable[[SparkSession, Case, Options], Maintained] = maintain,
+    make: Callable[[SparkSession, Case, Regimes], tuple[Sources, dict[str, Maintained]]] = maintain,
     pairs: bool = False,
 ) -> None:
     """Run all rounds of a case, or two at a time, comparing after each."""
-    maintained = make(spark, case, options)
+    sources, maintained = make(spark, case, regimes)
     plain = Recompute(spark, case, pairs=pairs)
     _compare(maintained, plain, case, "the first rows")
     rounds = case.rounds if case.rounds is not None else generate(case.tables)
     for round_ in in_pairs(rounds) if pairs else rounds:
-        if round_.statements and not maintained.is_stored:
+        if round_.statements and not sources.is_stored:
             return
-        _change(maintained, plain, round_, spark)
-        where = f"round {round_.title!r}"
-        if round_.fails is not None:
-            _expect_failure(maintained, round_.fails, where)
-            continue
-        mode = maintained.refresh()
-        # A query that Spark proves to be constant reads no source, so there is never anything new.
-        expected = "no_data" if maintained.is_constant else round_.mode
-        assert mode == expected, f"{where}: the refresh was {mode}"
-        _compare(maintained, plain, case, where)
+        _change(sources, plain, round_, spark)
+        _refresh(maintained, round_)
+        if round_.fails is None:
+            _compare(maintained, plain, case, f"round {round_.title!r}")
 
 
-def _change(maintained: Maintained, plain: Recompute, round_: Round, spark: SparkSession) -> None:
+def _change(sources: Sources, plain: Recompute, round_: Round, spark: SparkSession) -> None:
     for commit in round_.commits:
         for table, change in commit.items():
-            maintained.commit(table, change)
+            sources.commit(table, change)
             plain.commit(table, change)
     for statement in round_.statements:
         spark.sql(_stored(statement))
         plain.spark.sql(statement)
 
 
-def _compare(maintained: Maintained, plain: Recompute, case: Case, where: str) -> None:
-    expected = maintained.full_rows() if case.fixed_order else plain.rows()
-    wrong = differences(maintained.rows(), expected, approximate=case.approximate)
-    if wrong is not None:
-        too_many, missing = wrong
-        message = f"{where}: too many {dict(too_many)}, missing {dict(missing)}"
-        raise AssertionError(message)
+def _refresh(maintained: Mapping[str, Maintained], round_: Round) -> None:
+    for name, table in maintained.items():
+        where = f"round {round_.title!r} under {name!r}"
+        if round_.fails is not None:
+            _expect_failure(table, round_.fails, where)
+            continue
+        try:
+            mode = table.refresh()
+        except Exception as error:
+            error.add_note(where)
+            raise
+        # A query that Spark proves to be constant reads no source, so there is never anything new.
+        expected = "no_data" if table.is_constant else round_.mode
+        assert mode == expected, f"{where}: the refresh was {mode}"
+
+
+def _compare(maintained: Mapping[str, Maintained], plain: Recompute, case: Case, where: str) -> None:
+    answer = None if case.fixed_order else plain.rows()
+    for name, table in maintained.items():
+        expected = table.full_rows() if answer is None else answer
+        wrong = differences(table.rows(), expected, approximate=case.approximate)
+        if wrong is not None:
+            too_many, missing = wrong
+            message = f"{where} under {name!r}: too many {dict(too_many)}, missing {dict(missing)}"
+            raise AssertionError(message)
 
 
 def _expect_failure(maintained: Maintained, code: str, where: str) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .case import Case
 
 
+pytestmark = pytest.mark.alone
+
+
 @pytest.mark.parametrize("case", to_run(MAINTAINED, every(28, 1)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
     run_case(spark, case)
@@ -28,7 +31,7 @@ def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: C
 
 @pytest.mark.parametrize("case", to_run(MAINTAINED, every(40)))
 def test_table_equals_a_recompute_without_optimisations(spark: SparkSession, case: Case) -> None:
-    run_case(spark, case, Options(disable=OPTIMISATIONS))
+    run_case(spark, case, {"naive": Options(disable=OPTIMISATIONS)})
 
 
 @pytest.mark.parametrize("case", to_run(REFUSED, REFUSED))

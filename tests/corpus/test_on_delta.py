@@ -1,8 +1,8 @@
 """Cases on Delta tables, through the public face, under regimes: limits so small that ten rows take the ways of many.
 
-In `make test` some cases of each regime, each drawn by its title; in `make test-all` every case under every regime.
-Rounds come two at a time, so that there are several commits between refreshes, and half as many of these. The same on S3, where
-only some cases are ever run: Spark takes seconds for each.
+In `make test` some cases of each regime, each drawn by its title; in `make test-all` every case under all regimes, side by
+side over the same sources. Rounds come two at a time, so that there are several commits between refreshes, and half as many of
+these. The same on S3, where only some cases are ever run: Spark takes seconds for each.
 """
 
 from __future__ import annotations
@@ -28,21 +28,28 @@ if TYPE_CHECKING:
     from .case import Case
 
 
-def _under_regimes() -> list[ParameterSet]:
-    """Return each case with each regime; those not drawn are left to `make test-all`."""
+pytestmark = pytest.mark.alone
+
+
+def _drawn() -> list[ParameterSet]:
+    """Return some cases of each regime."""
     found = []
     for name in REGIMES:
-        titles = [case.title for case in MAINTAINED if drawn(case.title) == name]
-        quick = titles[len(titles) // 4 :: len(titles) // 2]
-        for case in MAINTAINED:
-            marks = () if case.title in quick else pytest.mark.slow
-            found.append(pytest.param(case, name, id=f"{case.title}-{name}", marks=marks))
+        cases = [case for case in MAINTAINED if drawn(case.title) == name]
+        quick = cases[len(cases) // 4 :: len(cases) // 2]
+        found += [pytest.param(case, name, id=f"{case.title}-{name}") for case in quick]
     return found
 
 
-@pytest.mark.parametrize(("case", "name"), _under_regimes())
+@pytest.mark.parametrize(("case", "name"), _drawn())
 def test_table_on_delta_lake_equals_a_recompute(spark: SparkSession, case: Case, name: str) -> None:
-    run_case(spark, case, regime(name), make=maintain_on_delta, pairs=True)
+    run_case(spark, case, {name: regime(name)}, make=maintain_on_delta, pairs=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", MAINTAINED, ids=lambda case: case.title)
+def test_tables_on_delta_lake_equal_a_recompute_under_all_regimes(spark: SparkSession, case: Case) -> None:
+    run_case(spark, case, REGIMES, make=maintain_on_delta, pairs=True)
 
 
 def _on_s3() -> list[ParameterSet]:
