@@ -124,6 +124,41 @@ def tables_of(place: Any) -> OpenTables:
     return OpenTables(place)
 
 
+class Refusing(Place):
+    """A catalog whose tables give a reason, or none, when they are listed."""
+
+    def __init__(self, why: dict[str, str]) -> None:
+        super().__init__()
+        self.why = why
+
+    def definitions(self) -> list[tuple[str, str, Any]]:
+        marks = Marks(self.text, is_copy=False)
+        return [(name, name, OSError(why) if why else marks) for name, why in self.why.items()]
+
+
+def test_a_storage_that_refuses_is_told_once_until_that_changes(monkeypatch, caplog):
+    monkeypatch.setattr(open_tables, "sync", lambda _: None)
+    place = Refusing({"shop.a": "s3a://shop refuses (403)", "shop.b": "", "shop.c": "s3a://shop refuses (403)"})
+    tables = OpenTables(place)  # type: ignore[arg-type]
+
+    def told() -> list[str]:
+        caplog.clear()
+        listed = [name for name, _ in tables.list_all()]
+        assert listed == [name for name, why in place.why.items() if not why]
+        return [record.getMessage() for record in caplog.records]
+
+    assert told() == ["'shop.a' and 1 more are not listed: s3a://shop refuses (403)"]
+    assert told() == told() == []
+    place.why["shop.c"] = "s3a://shop does not answer"
+    assert told() == ["'shop.c' is not listed: s3a://shop does not answer"]
+    place.why["shop.a"] = ""
+    assert told() == []
+    place.why["shop.a"] = "s3a://shop refuses (403)"
+    assert told() == ["'shop.a' is not listed: s3a://shop refuses (403)"]
+    place.why.pop("shop.c")
+    assert told() == []
+
+
 def test_a_table_is_compiled_once(place):
     tables = tables_of(place)
 

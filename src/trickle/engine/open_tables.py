@@ -93,6 +93,7 @@ class OpenTables:
         self._catalog = workspaces.own.catalog
         self._open: dict[str, OpenTable] = {}
         self._locks: dict[tuple[str, str], RLock] = {}
+        self._left_out: Mapping[str, str] = {}
 
     def lock(self, name: str, purpose: str = "refresh") -> RLock:
         """Return what one thread at a time holds to refresh or drop a stream table, or to compile it."""
@@ -177,9 +178,10 @@ class OpenTables:
 
     def _find_all(self) -> Iterator[FoundTable]:
         sync(self._catalog.spark)
+        left_out: dict[str, str] = {}
         for name, location, marks in self._catalog.definitions():
             if isinstance(marks, Exception):
-                _LOG.warning("'%s' is not listed: %s", name, marks)
+                left_out[name] = str(marks)
                 continue
             found = FoundTable(name, location, marks.definition, marks.is_copy)
             if found.is_copy:
@@ -187,9 +189,26 @@ class OpenTables:
             try:
                 found.definition  # noqa: B018 (one that cannot be read is left out)
             except StateError as error:
-                _LOG.warning("'%s' is not listed: %s", name, error)
+                left_out[name] = str(error)
                 continue
             yield found
+        self._warn_of(left_out)
+
+    def _warn_of(self, left_out: Mapping[str, str]) -> None:
+        """Say once of tables that are not listed why, and again when that changes: a loop lists them every few seconds.
+
+        A storage that refuses does so for many tables for one reason.
+        """
+        known, self._left_out = self._left_out, left_out
+        news: dict[str, list[str]] = {}
+        for name, why in left_out.items():
+            if known.get(name) != why:
+                news.setdefault(why, []).append(name)
+        for why, (first, *others) in news.items():
+            if others:
+                _LOG.warning("'%s' and %d more are not listed: %s", first, len(others), why)
+            else:
+                _LOG.warning("'%s' is not listed: %s", first, why)
 
     def _compile(self, found: FoundTable) -> OpenTable:
         workspace = self._workspaces.of(found.definition.settings)
