@@ -8,7 +8,7 @@ import json
 import shutil
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import polars as pl
@@ -16,11 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from trickle.model.cache import CacheSize, cache_sizes
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.cache.columns import ColumnCache
+from trickle.tables.catalog import Catalog
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.table import forget_table, open_table
 from trickle.tables.delta.target import DeltaTarget
+
+if TYPE_CHECKING:
+    from trickle.tables.contract import SourceTable
 
 ROWS = 1000
 FIELDS = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("k", "v")]
@@ -127,3 +132,23 @@ def test_rows_are_found_again_without_a_file(place: str, options: Options) -> No
     assert again is not None
     assert sorted(first["k"].to_pylist()) == [3, 5, 9]
     assert sorted(again["k"].to_pylist()) == [3, 9]
+
+
+def test_a_session_keeps_as_many_tables_open_as_it_may(tmp_path: Path) -> None:
+    def asked(*names: str) -> list[SourceTable]:
+        for name in names:
+            catalog.results.table_log(str(tmp_path / name))
+        paths = (f"delta.`{tmp_path / name}`" for name in names)
+        return [catalog.source_by_name(path, catalog="spark_catalog", schema="default") for path in paths]
+
+    gc.collect()
+    before = cache_sizes()
+    catalog = Catalog(MagicMock(), options=Options(tables_kept=2))
+    first, second, third = asked("a", "b", "c")
+
+    for name in ("sources", "tables looked at"):
+        grown = cache_sizes()[name]
+        held = before.get(name, CacheSize())
+        assert (grown.entries - held.entries, grown.max_entries - held.max_entries) == (2, 2)
+    assert asked("c", "b") == [third, second]
+    assert asked("a") != [first]

@@ -266,6 +266,12 @@ class Options:
         5_000, "expressions", "Expressions for which it is cached whether the driver can compute them.", least=1
     )
 
+    tables_kept: int = _limit(
+        10_000,
+        "tables",
+        "Tables whose logs are kept open: of sources, and of tables looked at to see whether they are stream tables.",
+        least=1,
+    )
     upstream_kept: int = _limit(
         256,
         "tables",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.errors import AnalysisException
 
 from trickle.errors import DefinitionError, SourceError
+from trickle.model.cache import Cache
 from trickle.model.names import check_session_name, quote, shown_part, split_name, sql_name
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.formats import FORMATS, RESULT_FORMAT, path_in
@@ -36,7 +37,7 @@ class Catalog:
         self.spark = spark
         self._formats = {name: facts.make(spark, options, columns) for name, facts in FORMATS.items()}
         self.results = self._formats[RESULT_FORMAT.name]
-        self._sources: dict[tuple[str, str], SourceTable] = {}
+        self._sources: Cache[tuple[str, str], SourceTable] = Cache("sources", options.tables_kept)
 
     # -- names
 
@@ -178,11 +179,8 @@ class Catalog:
         return self._source(self.results, name, found)
 
     def _source(self, table_format: TableFormat, name: str, path: str) -> SourceTable:
-        known = self._sources.get((name, path))
-        if known is None:
-            # If two threads ask, both get the first one's object, so that they share its caches.
-            known = self._sources.setdefault((name, path), table_format.source(name, path))
-        return known
+        # If two threads ask, both get the first one's object, so that they share its caches.
+        return self._sources.get((name, path), lambda: table_format.source(name, path))
 
 
 def _describe(leaf: Any, kind: str) -> str:

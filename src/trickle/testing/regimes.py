@@ -127,6 +127,7 @@ REGIMES: Final[Mapping[str, Options]] = MappingProxyType(
             read_ahead_bytes=0,
             lookup_cache_entries=0,
             log_commits_kept=1,
+            tables_kept=1,
             upstream_kept=1,
             record_columns=0,
             commit_digests=1,

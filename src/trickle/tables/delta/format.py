@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trickle.errors import SourceError
+from trickle.model.cache import Cache
 from trickle.model.definition import DEFINITION_PROPERTY, TABLE_PROPERTY
 from trickle.model.options import DEFAULT, Options
 from trickle.model.suspension import SUSPENDED_PROPERTY
@@ -45,7 +46,7 @@ class DeltaFormat:
         self.options = options
         self.columns = columns
         self._driver_io = options.has("driver_io")
-        self._marked: dict[str, DeltaTable] = {}
+        self._marked: Cache[str, DeltaTable] = Cache("tables looked at", options.tables_kept)
 
     def locate_leaf(self, leaf: Any) -> LocatedTable | None:
         """Return the place of the table that a leaf of a plan reads, None if it is not a Delta table."""
@@ -158,7 +159,4 @@ class DeltaFormat:
         store_keys(self.spark, table, keys)
 
     def _log(self, location: str) -> DeltaLogFiles:
-        known = self._marked.get(location)
-        if known is None:
-            known = self._marked.setdefault(location, open_table(self.spark, location, self.options))
-        return known.log
+        return self._marked.get(location, lambda: open_table(self.spark, location, self.options)).log
