@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pyarrow as pa
 
-from trickle.algebra.types import decimal_digits
-from trickle.model.types import TYPES, facts_of
+from trickle.model.types import TYPES, decimal_digits, facts_of
 from trickle.tables.arrow.spark import arrow_frame
 from trickle.tables.arrow.types import ARROW_TYPES
 

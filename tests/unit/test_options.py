@@ -53,7 +53,7 @@ FACTS = {
         tables/cache/encoding.py: MAX_DIGITS
         tables/delta/driver/carried.py: _BITS
         tables/delta/driver/footers.py: _WIDEST _PLACE
-        tables/delta/schema.py: _DOUBLE_DIGITS
+        model/types.py: _DOUBLE_DIGITS
         tables/storage/hadoop.py: _TO_THE_END
     """,
     "of formats and protocols": """

@@ -15,9 +15,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trickle.algebra.types import decimal_digits
-from trickle.model.types import DECIMAL, TYPES, UNKNOWN, facts_of, is_stored, mentions_floating
-from trickle.tables.arrow.types import ARROW_TYPES, arrow_facts
+from trickle.model.types import (
+    DECIMAL,
+    NOT_STORED,
+    TYPES,
+    UNKNOWN,
+    decimal_digits,
+    facts_of,
+    facts_of_json,
+    is_equated,
+    is_stored,
+    is_text,
+    is_widening,
+    mentions_collation,
+    mentions_floating,
+)
+from trickle.tables.arrow.types import (
+    ARROW_TYPES,
+    arrow_facts,
+    computed_type,
+    holds_the_same,
+    is_narrower,
+    plain_type,
+    polars_digits,
+    polars_facts,
+    value_type,
+)
 from trickle.tables.delta.driver.write import statistics
 
 DECIMALS = ("decimal(9,2)", "decimal(18,0)", "decimal(38,10)")
@@ -144,6 +167,105 @@ def test_statistics_hold_bounds_exactly(name: str) -> None:
         assert stored["maxValues"].get("c") == max(known, default=None)
 
     check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_polars_and_stored_schemas_know_a_type_by_the_same_facts(name: str) -> None:
+    held = pl.Series(pl.from_arrow(pa.array([], arrow_type(name)))).dtype
+    assert polars_facts(held) is facts_of(name)
+    assert polars_digits(held) == decimal_digits(name)
+    assert facts_of_json(facts_of(name).json.replace("decimal", name)) is facts_of(name)
+
+
+def test_other_types_have_no_facts_anywhere() -> None:
+    assert polars_facts(pl.List(pl.Int8())) is polars_facts(pl.UInt32()) is UNKNOWN
+    assert facts_of_json("bigint") is facts_of_json("variant") is UNKNOWN
+    assert decimal_digits("decimal") is decimal_digits("array<decimal(10,2)>") is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_computed_in_the_layout_of_polars(name: str) -> None:
+    type_ = computed_type(name)
+    assert (type_ is not None) == facts_of(name).is_computed
+    if type_ is not None:
+        held = pl.Series(pl.from_arrow(pa.array([], type_)))
+        assert held.to_arrow(compat_level=pl.CompatLevel.oldest()).type == type_
+        assert value_type(type_) == arrow_type(name)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if facts_of(n).is_counted])
+def test_counted_values_are_whole_numbers_underneath(name: str) -> None:
+    @settings(deadline=None, max_examples=40)
+    @given(column=columns(name))
+    def check(column: list[Any]) -> None:
+        held = pl.Series(pl.from_arrow(pa.array(column, arrow_type(name))))
+        numbers = held.to_physical()
+        assert numbers.dtype.is_signed_integer()
+        assert numbers.cast(held.dtype).to_list() == column
+
+    check()
+
+
+@pytest.mark.parametrize(("before", "after"), [(a, b) for a in NAMES for b in NAMES])
+def test_a_widened_type_has_all_values(before: str, after: str) -> None:
+    old, new = (facts_of(name).json.replace("decimal", name) for name in (before, after))
+    if not is_widening(old, new):
+        assert before == after or not is_narrower(arrow_type(before), arrow_type(after))
+        return
+
+    @settings(deadline=None, max_examples=10)
+    @given(column=columns(before))
+    def check(column: list[Any]) -> None:
+        stored = pa.array(column, arrow_type(before))
+        if facts_of(before).is_floating:
+            assert list(map(repr, stored.cast(arrow_type(after)).to_pylist())) == list(map(repr, stored.to_pylist()))
+        elif before != "date":
+            assert list(map(Fraction, pc.drop_null(stored).to_pylist())) == list(
+                map(Fraction, pc.drop_null(stored).cast(arrow_type(after)).to_pylist())
+            )
+
+    check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts_of_a_type_hold_the_same_values(name: str) -> None:
+    type_ = arrow_type(name)
+    assert value_type(pa.dictionary(pa.int32(), type_)) == value_type(type_) == plain_type(type_) == type_
+    alike = {n for n in NAMES if holds_the_same(arrow_type(n), type_)}
+    facts = facts_of(name)
+    assert alike == {n for n in NAMES if facts_of(n) is facts or (facts_of(n).is_whole and facts.is_whole)}
+
+
+def test_texts_and_bytes_have_layouts_at_any_depth() -> None:
+    for text in (pa.large_string(), pa.string_view()):
+        assert value_type(text) == plain_type(text) == pa.string()
+    for some in (pa.large_binary(), pa.binary_view()):
+        assert value_type(some) == plain_type(some) == pa.binary()
+    assert (value_type(pa.binary(3)), plain_type(pa.binary(3))) == (pa.binary(3), pa.binary())
+    deep = pa.large_list(pa.struct([("x", pa.dictionary(pa.int8(), pa.large_string()))]))
+    assert plain_type(deep) == pa.list_(pa.struct([("x", pa.string())]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kinds_of_every_type(name: str) -> None:
+    for whole, inside in ((name, name), (f"array<struct<x:{name}>>", f"map<int,{name}>")):
+        assert mentions_floating(whole) == facts_of(name).is_floating
+        assert not mentions_collation(whole)
+        assert is_equated(whole)
+        assert is_stored(whole)
+        assert is_text(whole) == (whole == "string")
+        assert is_equated(inside) == (inside == name)
+    assert facts_of(name).is_exact != facts_of(name).is_floating
+
+
+@pytest.mark.parametrize("name", sorted(NOT_STORED))
+def test_kinds_of_what_is_not_stored(name: str) -> None:
+    named = {"interval": "interval day to second", "collation": "string collate UNICODE", "map": "map<int,int>"}
+    whole = named.get(name, name)
+    assert not is_stored(whole)
+    assert not is_stored(f"array<struct<x:{whole}>>")
+    assert is_equated(whole) == (name not in ("map", "variant"))
+    assert is_text(whole) == mentions_collation(whole) == (name == "collation")
 
 
 def test_what_is_left_to_spark_has_a_counterexample() -> None:

@@ -1,4 +1,4 @@
-"""Types by name: the type of a column, if the plan determines it, and the digits of a decimal."""
+"""Types by name: the type of a column, if the plan determines it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,3 @@ def type_of(plan: Plan, column: Column) -> str:
         case Scan() | LoopRef():
             return ""
     return next((type_of(p, column) for p in plan.inputs if column.id in p.ids), "")
-
-
-def decimal_digits(type_: str) -> tuple[int, int] | None:
-    """Return precision and scale of a decimal type, None for any other.
-
-    >>> decimal_digits("decimal(15,2)")
-    (15, 2)
-    """
-    if not type_.startswith("decimal("):
-        return None
-    precision, scale = type_[len("decimal(") : -1].split(",")
-    return int(precision), int(scale)

@@ -13,10 +13,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit
-from trickle.algebra.types import decimal_digits
 from trickle.catalyst.jvm import items
 from trickle.catalyst.opaque import opaque
-from trickle.model.types import facts_of
+from trickle.model.types import BOOLEAN, DATE, DECIMAL, STRING, TypeFacts, decimal_digits, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ def driver_form(jvm: Jvm, expr: Any) -> Expr | None:
     try:
         if jvm.name(expr) == "SortOrder":
             return _order(jvm, expr)
-        is_condition = _type(expr) == "boolean"
+        is_condition = _facts(expr) is BOOLEAN
         return _condition(jvm, expr) if is_condition else _number(jvm, expr)
     except (_NotSimpleError, OverflowError):  # a date after the year 9999, for one
         return None
@@ -56,6 +55,10 @@ def driver_form(jvm: Jvm, expr: Any) -> Expr | None:
 
 def _type(expr: Any) -> str:
     return str(expr.dataType().catalogString())
+
+
+def _facts(expr: Any) -> TypeFacts:
+    return facts_of(_type(expr))
 
 
 def _condition(jvm: Jvm, expr: Any) -> Expr:
@@ -88,11 +91,11 @@ def _condition(jvm: Jvm, expr: Any) -> Expr:
         return Call("rlike", (column, Lit(f"(?s)^(?:{''.join(parts)})$")))
     if name in ("If", "CaseWhen"):
         return _choice(jvm, expr, list(items(expr.children())))
-    if name == "AttributeReference" and _type(expr) == "boolean":
+    if name == "AttributeReference" and _facts(expr) is BOOLEAN:
         return _column(jvm, expr)
-    if name == "Literal" and _type(expr) == "boolean":
+    if name == "Literal" and _facts(expr) is BOOLEAN:
         value = expr.value()
-        return Lit(None, Column(0, "", "boolean")) if value is None else Lit(bool(value))
+        return Lit(None, Column(0, "", BOOLEAN.name)) if value is None else Lit(bool(value))
     raise _NotSimpleError
 
 
@@ -109,12 +112,12 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
     if name == "DecimalDivideWithOverflowCheck":
         parts = (_number(jvm, expr.left()), _number(jvm, expr.right()))
         return Cast(Call("/", parts), Column(0, "", _type(expr)))
-    if name == "Divide" and _type(expr).startswith("decimal("):
+    if name == "Divide" and _facts(expr) is DECIMAL:
         dividend, divisor = _number(jvm, expr.left()), _number(jvm, expr.right())
         if expr.failOnError():
             divisor = Call("nonzero", (divisor,))
         return Cast(Call("/", (dividend, divisor)), Column(0, "", _type(expr)))
-    if name in ("UnaryMinus", "Remainder", *_ARITHMETIC) and facts_of(_type(expr)).is_whole:
+    if name in ("UnaryMinus", "Remainder", *_ARITHMETIC) and _facts(expr).is_whole:
         # A result that does not fit is found out when it is computed, and left to Spark.
         operator = _ARITHMETIC.get(name) or _WHOLE[name]
         return Call(operator, tuple(_number(jvm, child) for child in items(expr.children())))
@@ -129,18 +132,18 @@ def _number(jvm: Jvm, expr: Any) -> Expr:
         return Cast(made, Column(0, "", _type(expr)))
     if name == "Cast":
         # A value that does not fit is found out when it is cast, and left to Spark.
-        child, type_ = _type(expr.child()), _type(expr)
-        is_whole = facts_of(child).is_whole and facts_of(type_).is_whole
-        if not is_whole and (decimal_digits(type_) is None or not _digits(expr.child())):
+        is_whole = _facts(expr.child()).is_whole and _facts(expr).is_whole
+        if not is_whole and (_facts(expr) is not DECIMAL or not _digits(expr.child())):
             raise _NotSimpleError
         return Cast(_number(jvm, expr.child()), Column(0, "", _type(expr)))
     if name in ("If", "CaseWhen"):
         return _choice(jvm, expr, list(items(expr.children())))
-    if name == "Year" and _type(expr.child()) == "date":
+    if name == "Year" and _facts(expr.child()) is DATE:
         return Call("year", (_column(jvm, expr.child()),))
     if name == "Substring":
         text, start, length = (_value(jvm, c) for c in items(expr.children()))
-        if not (isinstance(text, Col) and text.column.type == "string" and _is_from(start, 1) and _is_from(length, 0)):
+        is_text = isinstance(text, Col) and facts_of(text.column.type) is STRING
+        if not (is_text and _is_from(start, 1) and _is_from(length, 0)):
             raise _NotSimpleError
         return Call("substring", (text, start, length))
     raise _NotSimpleError
@@ -164,7 +167,7 @@ def _aggregate(jvm: Jvm, expr: Any) -> Expr:
     if name == "Sum" and str(function.evalContext().evalMode().toString()) != "TRY":
         return Cast(Call("sum", (value,), where=where), type_)
     if name == "Average" and str(function.evalMode().toString()) != "TRY":
-        if facts_of(_type(children[0])).is_whole:
+        if _facts(children[0]).is_whole:
             return Call("avg", (value,), where=where)
         total, count = Call("sum", (value,), where=where), Call("count", (value,), where=where)
         return Cast(Call("/", (total, Cast(count, Column(0, "", "decimal(20,0)")))), type_)
@@ -188,10 +191,10 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Return CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
-    type_ = Column(0, "", _type(expr))
-    if type_.type != "boolean" and not facts_of(type_.type).is_summed:
+    type_, facts = Column(0, "", _type(expr)), _facts(expr)
+    if facts is not BOOLEAN and not facts.is_summed:
         raise _NotSimpleError
-    form = _condition if type_.type == "boolean" else _number
+    form = _condition if facts is BOOLEAN else _number
     otherwise: Expr = Lit(None, type_) if len(parts) % 2 == 0 else form(jvm, parts[-1])
     for at in range(len(parts) - len(parts) % 2 - 2, -1, -2):
         otherwise = Call("if", (_condition(jvm, parts[at]), form(jvm, parts[at + 1]), otherwise))
@@ -234,7 +237,7 @@ _ARITHMETIC_DIGITS: Final[Mapping[str, Any]] = {
 
 def _value(jvm: Jvm, expr: Any) -> Expr:
     """Return a value that can be compared."""
-    if not facts_of(_type(expr)).is_compared:
+    if not _facts(expr).is_compared:
         raise _NotSimpleError
     match jvm.name(expr):
         case "Literal":
@@ -259,12 +262,13 @@ def _literal(jvm: Jvm, expr: Any) -> Lit:
 def _constant(value: Any, type_: str) -> Lit:
     if value is None:
         raise _NotSimpleError
-    if facts_of(type_).is_whole:
+    facts = facts_of(type_)
+    if facts.is_whole:
         return Lit(int(value), Column(0, "", type_))
-    if type_ == "string":
+    if facts is STRING:
         return Lit(str(value.toString()))
-    if type_ == "date":
+    if facts is DATE:
         return Lit(_EPOCH + timedelta(days=int(value)))
-    if type_.startswith("decimal("):
+    if facts is DECIMAL:
         return Lit(Decimal(str(value.toString())), Column(0, "", type_))
     raise _NotSimpleError

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 from trickle.algebra.aggregate_state import AggregateState, Term, TermKind
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, Output, new_column
 from trickle.catalyst.jvm import items
-from trickle.model.types import TYPES, kinds_in
+from trickle.model.types import BIGINT, DECIMAL, TypeFacts, facts_of, mentions_collation
 
 if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
 
-_WHOLE: Final = frozenset(facts.catalyst for facts in TYPES.values() if facts.is_whole)
 _MAX_DIGITS: Final = 38
 _DOUBLE: Final = new_column("double", "double")
 _LONG: Final = new_column("bigint", "bigint")
-_FLOATS: Final = frozenset(facts.catalyst for facts in TYPES.values() if facts.is_floating)
 _LONG_AS_DECIMAL: Final = new_column("long", "decimal(20,0)")
 _LONG_SUM_DIGITS: Final = 30
 """Of a sum of such decimals, to Spark."""
@@ -40,7 +38,7 @@ def lift_state(lift: Lift, node: Any) -> AggregateState | None:
     grouping, functions, results = parts.get()._1(), parts.get()._2(), parts.get()._3()
     state = _State(lift)
     named = [lift.output(g) for g in items(grouping)]
-    if any("collation" in kinds_in(o.column.type) or not o.column.orderable for o in named):
+    if any(mentions_collation(o.column.type) or not o.column.orderable for o in named):
         return None
     values = []
     for function in items(functions):
@@ -111,7 +109,7 @@ class _State:
 
     def _sum(self, function: Any, where: list[Any]) -> Expr | None:
         result = function.dataType()
-        if self.jvm.name(result) in _FLOATS:
+        if _facts(result).is_floating:
             column = self._add_doubles(function, where)
         elif self._is_exact(function.evalContext().evalMode(), result):
             column = self._add(self._widened(function.child()), result, where)
@@ -122,18 +120,18 @@ class _State:
 
     def _widened(self, value: Any) -> Expr:
         """Return a summed value as wide as its sum: the least number of a type has no opposite in it to be taken back by."""
-        type_, lifted = self.jvm.name(value.dataType()), self.lift.expr(value)
-        return Cast(lifted, _LONG) if type_ in _WHOLE and type_ != "LongType$" else lifted
+        facts, lifted = _facts(value.dataType()), self.lift.expr(value)
+        return Cast(lifted, _LONG) if facts.is_whole and facts is not BIGINT else lifted
 
     def _average(self, function: Any, where: list[Any]) -> Expr | None:
         value = function.child()
         count = self._count(where, [value])
-        type_ = self.jvm.name(value.dataType())
-        if type_ in _WHOLE or type_ in _FLOATS:
+        facts = _facts(value.dataType())
+        if facts.is_whole or facts.is_floating:
             # Spark sums whole numbers as doubles here, which is exact as long as the sum is: so is this.
-            if type_ in _FLOATS:
+            if facts.is_floating:
                 column = self._add_doubles(function, where)
-            elif type_ == "LongType$":
+            elif facts is BIGINT:
                 wide = self.jvm.cls("org.apache.spark.sql.types.DecimalType")(_LONG_SUM_DIGITS, 0)
                 column = self._add(Cast(self.lift.expr(value), _LONG_AS_DECIMAL), wide, where)
             else:
@@ -141,7 +139,7 @@ class _State:
             quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
             return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
         buffer = list(items(function.aggBufferAttributes()))
-        if type_ != "DecimalType" or not self._is_exact(function.evalMode(), buffer[0].dataType()):
+        if facts is not DECIMAL or not self._is_exact(function.evalMode(), buffer[0].dataType()):
             return None
         column = self._add(self.lift.expr(value), buffer[0].dataType(), where)
         renaming = [(buffer[0], column.handle), (buffer[1], count.handle)]
@@ -158,6 +156,11 @@ class _State:
         on_overflow = str(mode.toString())
         if on_overflow == "TRY":
             return False
-        if self.jvm.name(data_type) == "DecimalType":
+        facts = _facts(data_type)
+        if facts is DECIMAL:
             return on_overflow == "ANSI" or int(data_type.precision()) < _MAX_DIGITS
-        return self.jvm.name(data_type) == "LongType$"
+        return facts is BIGINT
+
+
+def _facts(data_type: Any) -> TypeFacts:
+    return facts_of(str(data_type.catalogString()))

@@ -191,7 +191,7 @@ def _top_aggregate(plan: Plan) -> Plan | None:
         plan = plan.child
     if not isinstance(plan, Aggregate) or plan.state is None:
         return None
-    doubles = {o.column.id for o in plan.state.results if "double" in o.column.type}
+    doubles = {o.column.id for o in plan.state.results if mentions_floating(o.column.type)}
     named = all(isinstance(o.expr, Col) or not doubles & o.expr.refs for o in plan.state.outputs)
     return plan if named else None
 

@@ -32,6 +32,7 @@ from trickle.algebra.plan import (
     Window,
 )
 from trickle.algebra.walk import rebuild, walk
+from trickle.tables.arrow.types import arrow_facts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ class Keys:
 
     @property
     def bounds(self) -> tuple[int | str, int | str] | None:
-        """The least and the greatest value of whole numbers or strings, NULLs aside; None if there is none."""
-        if not (pa.types.is_integer(self.values.type) or pa.types.is_string(self.values.type)):
+        """The least and the greatest value of a type with ranges, NULLs aside; None if there is none."""
+        if not arrow_facts(self.values.type).is_ranged:
             return None
         found = pc.min_max(self.values).as_py()
         return None if found["min"] is None else (found["min"], found["max"])

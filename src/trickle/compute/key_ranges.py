@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trickle.algebra.expr import Call, Col, Column, Expr, Lit
 from trickle.algebra.plan import Filter, Plan, Scan
 from trickle.compute.key_propagation import KeyPropagation, Keys, Wanted
-from trickle.model.types import facts_of
+from trickle.model.types import BIGINT, facts_of
 
 ReadKeys = Callable[[Plan, Column], Keys | None]
 """Returns the values of a column of a leaf, None if the driver does not have them."""
@@ -52,4 +52,4 @@ def _within(column: Column, keys: Keys) -> Expr | None:
 
 
 def _literal(value: int | str, column: Column) -> Lit:
-    return Lit(value) if column.type == "bigint" else Lit(value, like=column)
+    return Lit(value) if facts_of(column.type) is BIGINT else Lit(value, like=column)

@@ -20,7 +20,6 @@ class TypeFacts:
     Attributes:
         name: As Spark's catalog writes it.
         json: As a stored schema writes it.
-        catalyst: The class of Spark's type.
         digits: Of whole numbers, the decimal digits that hold them all; 0 for any other type.
         bytes: Of whole numbers, their width.
         is_floating: Values are sums in some order: equal ones may differ in their last digits, in sign of zero, in NaN.
@@ -34,11 +33,11 @@ class TypeFacts:
         is_held: Values come back from polars as they went there.
         is_bounded: A log's statistics, which are JSON, hold the minimum and the maximum exactly.
         is_partitioned: Arrow reads values from the text of a partition as Spark does.
+        is_counted: Values are whole numbers, or are held as such: as days since some day.
     """
 
     name: str
     json: str = ""
-    catalyst: str = ""
     digits: int = 0
     bytes: int = 0
     is_floating: bool = False
@@ -52,6 +51,7 @@ class TypeFacts:
     is_held: bool = False
     is_bounded: bool = False
     is_partitioned: bool = False
+    is_counted: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -68,7 +68,6 @@ def _whole(name: str, json: str, digits: int, width: int, *, is_ranged: bool = F
     return TypeFacts(
         name=name,
         json=json,
-        catalyst=f"{json.capitalize()}Type$",
         digits=digits,
         bytes=width,
         is_compared=True,
@@ -81,6 +80,7 @@ def _whole(name: str, json: str, digits: int, width: int, *, is_ranged: bool = F
         is_held=True,
         is_bounded=True,
         is_partitioned=True,
+        is_counted=True,
     )
 
 
@@ -92,7 +92,6 @@ _ROWS: Final = (
     TypeFacts(
         name="string",
         json="string",
-        catalyst="StringType$",
         is_compared=True,
         is_grouped=True,
         is_looked_up=True,
@@ -105,7 +104,6 @@ _ROWS: Final = (
     TypeFacts(
         name="date",
         json="date",
-        catalyst="DateType$",
         is_compared=True,
         is_grouped=True,
         is_looked_up=True,
@@ -113,22 +111,22 @@ _ROWS: Final = (
         is_bitwise=True,
         is_held=True,
         is_partitioned=True,
+        is_counted=True,
     ),
     TypeFacts(
         name="boolean",
         json="boolean",
-        catalyst="BooleanType$",
         is_grouped=True,
         is_computed=True,
         is_bitwise=True,
         is_held=True,
         is_partitioned=True,
     ),
-    TypeFacts(name="float", json="float", catalyst="FloatType$", is_floating=True, is_held=True),
-    TypeFacts(name="double", json="double", catalyst="DoubleType$", is_floating=True, is_computed=True, is_held=True),
-    TypeFacts(name="timestamp", json="timestamp", catalyst="TimestampType$", is_grouped=True, is_held=True),
-    TypeFacts(name="timestamp_ntz", json="timestamp_ntz", catalyst="TimestampNTZType$", is_grouped=True, is_held=True),
-    TypeFacts(name="binary", json="binary", catalyst="BinaryType$", is_held=True),
+    TypeFacts(name="float", json="float", is_floating=True, is_held=True),
+    TypeFacts(name="double", json="double", is_floating=True, is_computed=True, is_held=True),
+    TypeFacts(name="timestamp", json="timestamp", is_grouped=True, is_held=True),
+    TypeFacts(name="timestamp_ntz", json="timestamp_ntz", is_grouped=True, is_held=True),
+    TypeFacts(name="binary", json="binary", is_held=True),
 )
 
 TYPES: Final[Mapping[str, TypeFacts]] = MappingProxyType({facts.name: facts for facts in _ROWS})
@@ -137,7 +135,6 @@ TYPES: Final[Mapping[str, TypeFacts]] = MappingProxyType({facts.name: facts for 
 DECIMAL: Final = TypeFacts(
     name="decimal",
     json="decimal",
-    catalyst="DecimalType",
     is_compared=True,
     is_grouped=True,
     is_summed=True,
@@ -151,8 +148,18 @@ DECIMAL: Final = TypeFacts(
 UNKNOWN: Final = TypeFacts(name="")
 """Any type that only Spark knows."""
 
+BIGINT: Final = TYPES["bigint"]
+BOOLEAN: Final = TYPES["boolean"]
+DATE: Final = TYPES["date"]
+DOUBLE: Final = TYPES["double"]
+STRING: Final = TYPES["string"]
+"""Types that code asks for by name: what it does, it does with values of this type alone."""
+
 WHOLE_NUMBERS: Final = tuple(facts for facts in _ROWS if facts.is_whole)
 """From the narrowest to the widest."""
+
+_BY_JSON: Final = {facts.json: facts for facts in _ROWS}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def facts_of(name: str) -> TypeFacts:
@@ -164,6 +171,48 @@ def facts_of(name: str) -> TypeFacts:
     if name.startswith("decimal("):
         return DECIMAL
     return TYPES.get(name, UNKNOWN)
+
+
+def facts_of_json(name: str) -> TypeFacts:
+    """Return the facts of a type by its name in a stored schema.
+
+    >>> facts_of_json("long").name, facts_of_json("decimal(10,2)").name
+    ('bigint', 'decimal')
+    """
+    return DECIMAL if decimal_digits(name) is not None else _BY_JSON.get(name, UNKNOWN)
+
+
+def decimal_digits(name: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type, None for any other.
+
+    >>> decimal_digits("decimal(15,2)")
+    (15, 2)
+    """
+    found = _DECIMAL.fullmatch(name)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+_DOUBLE_DIGITS: Final = 15
+"""Whole numbers of so many digits are exact as doubles."""
+
+
+def is_widening(before: str, after: str) -> bool:
+    """Return whether stored values of a type may be read as another, by the names of a stored schema.
+
+    These are the changes that Delta's type widening allows.
+
+    >>> is_widening("integer", "long"), is_widening("long", "integer"), is_widening("integer", "decimal(10,0)")
+    (True, False, True)
+    """
+    old, new = facts_of_json(before), facts_of_json(after)
+    if old.is_whole and new.is_whole:
+        return old.digits < new.digits
+    if new is DOUBLE:
+        return old is TYPES["float"] or 0 < old.digits <= _DOUBLE_DIGITS
+    if old is DATE:
+        return new is TYPES["timestamp_ntz"]
+    had, has = (old.digits, 0) if old.is_whole else decimal_digits(before), decimal_digits(after)
+    return had is not None and has is not None and had[1] <= has[1] and had[0] - had[1] <= has[0] - has[1]
 
 
 NOT_STORED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -181,6 +230,9 @@ NOT_STORED: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     }
 )
 """The kinds of type that no result or state table can have: why, and what to do instead."""
+
+_NOT_EQUATED: Final = frozenset({"map", "variant"})
+_COLLATION: Final = "collation"
 
 
 def kinds_in(name: str) -> frozenset[str]:
@@ -221,3 +273,30 @@ def mentions_floating(name: str) -> bool:
     (True, False)
     """
     return any(facts_of(kind).is_floating for kind in kinds_in(name))
+
+
+def is_text(name: str) -> bool:
+    """Return whether a type is that of texts, compared by their bytes or by a collation.
+
+    >>> is_text("string collate UNICODE"), is_text("array<string>")
+    (True, False)
+    """
+    return kinds_in(name) <= {STRING.name, _COLLATION}
+
+
+def mentions_collation(name: str) -> bool:
+    """Return whether a type is of texts that compare by a collation, or has a part that is.
+
+    >>> mentions_collation("array<string collate UNICODE>"), mentions_collation("string")
+    (True, False)
+    """
+    return _COLLATION in kinds_in(name)
+
+
+def is_equated(name: str) -> bool:
+    """Return whether Spark can tell if two values of a type are equal: not those of maps and variants.
+
+    >>> is_equated("array<interval day to second>"), is_equated("struct<a:map<int,int>>")
+    (True, False)
+    """
+    return kinds_in(name).isdisjoint(_NOT_EQUATED)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import DecimalType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from trickle.errors import ConflictError, StateError
 from trickle.model.keys import NO_KEYS
 from trickle.model.nearness import distance, is_near
 from trickle.model.reason import SOURCE_ALTERED, SOURCE_REWOUND, STATE_MISMATCH, Reason
-from trickle.model.types import WHOLE_NUMBERS
+from trickle.model.types import decimal_digits, facts_of
 from trickle.tables.arrow.local import arrow_table, as_schema, frame_of, local_frame, row_key
 from trickle.tables.contract import WEIGHT, Applied, ColumnFact, TargetState, VersionRange, check_count, record_text
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from trickle.tables.redefinition import Redefinition
 
     Row = Sequence[Any]
-
-_BYTES: Final = {facts.json: facts.bytes for facts in WHOLE_NUMBERS}
 
 
 def _minus(rows: Sequence[Row], taken: Iterable[Row]) -> tuple[list[Row], Counter[Any]]:
@@ -356,11 +354,9 @@ class MemoryTarget:
 
     def _check_fits(self, value: Any, place: int) -> None:
         kind = self.schema.fields[place].dataType
-        if isinstance(kind, DecimalType):
-            limit: Any = Decimal(10) ** (kind.precision - kind.scale)
-        else:
-            limit = 2 ** (8 * _BYTES.get(kind.typeName(), 1024) - 1)
-        if not -limit <= value < limit or (value == -limit and isinstance(kind, DecimalType)):
+        digits, bytes_ = decimal_digits(kind.simpleString()), facts_of(kind.simpleString()).bytes
+        limit = Decimal(10) ** (digits[0] - digits[1]) if digits else 2 ** (8 * (bytes_ or 1024) - 1)
+        if not -limit <= value < limit or (value == -limit and digits):
             raise StateError("SUM_OVERFLOW", f"{self.name}: a sum does not fit {kind.simpleString()}.")
 
     def touch(self, record: Record, expected: TargetState) -> Applied:

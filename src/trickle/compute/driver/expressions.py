@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
-from trickle.algebra.types import decimal_digits
 from trickle.model.options import DEFAULT, Options
-from trickle.model.types import facts_of
-from trickle.tables.arrow.types import ARROW_TYPES
+from trickle.model.types import BOOLEAN, DECIMAL, DOUBLE, facts_of
+from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts, computed_type
 
 WHOLE_DOUBLES: Final = 2**53
 """Up to this limit doubles represent every integer."""
@@ -134,7 +133,7 @@ class Expressions:
                 if name in _COMPARISONS and not all(_is_compared(a) for a in args):
                     raise NotHereError
                 return _TESTS[name](*map(_operand, args))
-            case Col(Column(type="boolean") as column):
+            case Col(column) if facts_of(column.type) is BOOLEAN:
                 return pl.col(column_name(column))
             case Lit(bool() as value):
                 return pl.lit(value)
@@ -148,7 +147,7 @@ class Expressions:
     def _compare(self, name: str, values: list[Any], rows: pl.DataFrame) -> Any:
         """Compare computed values: decimals with decimals, else of one type."""
         first = values[0].type
-        if name not in _COMPARED or not all(v.type == first or _are_decimals(first, v.type) for v in values):
+        if name not in _COMPARED or not all(v.type == first or are_decimals(first, v.type) for v in values):
             raise NotHereError
         found = _COMPARED[name](*values)
         return pa.repeat(found, rows.height) if isinstance(found, pa.Scalar) else found
@@ -176,7 +175,7 @@ class Expressions:
         found = self.number(expr, rows)
         if isinstance(found, pa.Scalar):
             found = pa.repeat(found, rows.height)
-        if like.startswith("decimal(") and pa.types.is_decimal(found.type):
+        if facts_of(like) is DECIMAL and are_decimals(found.type):
             found = _cast(found, _type(like))
         return pl.Series(pl.from_arrow(found))
 
@@ -194,9 +193,9 @@ class Expressions:
                     _type(like.type),
                     self.options.driver_quotients,
                 )
-            case Cast(inner, Column(type="double")):
+            case Cast(inner, like) if facts_of(like.type) is DOUBLE:
                 return _as_doubles(self.number(inner, rows))
-            case Call("/", (Cast(_, Column(type="double")) as dividend, Cast(_, Column(type="double")) as divisor)):
+            case Call("/", (Cast(_, a) as dividend, Cast(_, b) as divisor)) if _are_doubles(a, b):
                 return pc.divide(self.number(dividend, rows), self.number(divisor, rows))
             case Cast(inner, like):
                 return _cast(self.number(inner, rows), _type(like.type))
@@ -292,9 +291,9 @@ _WHOLE_ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = {
 
 def _computed(name: str, numbers: list[Any]) -> Any:
     """Compute with decimals, or with whole numbers of one type; an overflow is an error."""
-    if all(pa.types.is_decimal(n.type) for n in numbers) and name in _ARITHMETIC:
+    if are_decimals(*(n.type for n in numbers)) and name in _ARITHMETIC:
         return _ARITHMETIC[name](*numbers)
-    if all(pa.types.is_integer(n.type) and n.type == numbers[0].type for n in numbers):
+    if are_whole(numbers[0].type) and all(n.type == numbers[0].type for n in numbers):
         return _WHOLE_ARITHMETIC[name](*numbers)
     raise NotHereError
 
@@ -323,17 +322,17 @@ _EXTREMES: Final[Mapping[str, Callable[..., Any]]] = {"least": pc.min_element_wi
 
 def _extreme(name: str, left: Any, right: Any) -> Any:
     """Choose between values; NaN, the greatest number to Spark, is not to Arrow."""
-    if pa.types.is_floating(left.type) or pa.types.is_floating(right.type):
+    if arrow_facts(left.type).is_floating or arrow_facts(right.type).is_floating:
         raise NotHereError
     return _EXTREMES[name](left, right)
 
 
 def _added(left: Any, right: Any) -> Any:
     """Add exact numbers; Spark handles sums that do not fit."""
-    if pa.types.is_decimal(left.type):
+    if are_decimals(left.type):
         wide = pa.decimal256(left.type.precision + 1, left.type.scale)
         return pc.add(left.cast(wide), right.cast(wide)).cast(left.type)
-    if not pa.types.is_integer(left.type):
+    if not are_whole(left.type):
         raise NotHereError
     return pc.add_checked(left, right)
 
@@ -356,8 +355,8 @@ def largest(values: Any) -> int:
     return int(max(found))
 
 
-def _are_decimals(left: pa.DataType, right: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(left) and pa.types.is_decimal(right))
+def _are_doubles(*columns: Column) -> bool:
+    return all(facts_of(column.type) is DOUBLE for column in columns)
 
 
 def _is_condition(expr: Expr) -> bool:
@@ -404,7 +403,7 @@ def _quotients(dividends: Any, divisors: Any, type_: pa.DataType, max_rows: int)
         dividends = pa.repeat(dividends, len(divisors))
     if isinstance(divisors, pa.Scalar) and not isinstance(dividends, pa.Scalar):
         divisors = pa.repeat(divisors, len(dividends))
-    if isinstance(dividends, pa.Scalar) or not pa.types.is_decimal(type_):
+    if isinstance(dividends, pa.Scalar) or not are_decimals(type_):
         raise NotHereError
     quick = _small_quotients(dividends, divisors, type_)
     if quick is not None:
@@ -460,32 +459,28 @@ def _half_up(dividend: int, divisor: int) -> int:
 
 
 def _as_doubles(values: Any) -> Any:
-    if pa.types.is_decimal(values.type) and values.type.scale == 0 and largest(values) <= WHOLE_DOUBLES:
+    if are_decimals(values.type) and values.type.scale == 0 and largest(values) <= WHOLE_DOUBLES:
         values = values.cast(pa.int64())
-    if not pa.types.is_integer(values.type):
+    if not are_whole(values.type):
         raise NotHereError
     return values.cast(pa.float64(), safe=False)
 
 
 def _cast(values: Any, type_: pa.DataType) -> Any:
     """Widen a number, or narrow it if it fits; digits after the point that are too many are rounded, half up."""
-    exact = pa.types.is_decimal(type_) or pa.types.is_integer(type_)
-    if not exact or not (pa.types.is_decimal(values.type) or pa.types.is_integer(values.type)):
+    if are_decimals(values.type, type_):
+        if type_.scale < values.type.scale:
+            values = pc.round(values, type_.scale, round_mode="half_towards_infinity")
+    elif not are_whole(values.type) or not (are_whole(type_) or are_decimals(type_)):
         raise NotHereError
-    if pa.types.is_decimal(values.type) and not pa.types.is_decimal(type_):
-        raise NotHereError
-    if pa.types.is_decimal(values.type) and type_.scale < values.type.scale:
-        values = pc.round(values, type_.scale, round_mode="half_towards_infinity")
     return values.cast(type_)
 
 
 def _type(name: str) -> pa.DataType:
-    digits = decimal_digits(name)
-    if digits is not None:
-        return pa.decimal128(*digits)
-    if not facts_of(name).is_computed:
+    found = computed_type(name)
+    if found is None:
         raise NotHereError
-    return pa.large_string() if name == "string" else ARROW_TYPES[name]
+    return found
 
 
 _LITERALS: Final[Mapping[type, pa.DataType]] = {int: pa.int64(), str: pa.large_string()}

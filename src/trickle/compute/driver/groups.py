@@ -14,7 +14,7 @@ from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new
 from trickle.algebra.types import type_of
 from trickle.compute.driver.expressions import WHOLE_DOUBLES, Expressions, NotHereError, column_name, largest
 from trickle.model.types import facts_of
-from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
@@ -89,7 +89,7 @@ class _Found:
     def _average(self, value: Expr, where: Expr | None) -> Expr:
         """Whole numbers are averaged as doubles, which is exact as long as their sum is."""
         numbers = self._numbers(value, where)
-        if not pa.types.is_integer(numbers.type):
+        if not are_whole(numbers.type):
             raise NotHereError
         if largest(numbers.cast(pa.decimal128(20, 0))) * self._rows.height >= WHOLE_DOUBLES:
             raise NotHereError
@@ -117,11 +117,11 @@ class _Found:
         return column
 
     def _summed(self, name: str, numbers: Any) -> Any:
-        if pa.types.is_integer(numbers.type):
+        if are_whole(numbers.type):
             # Whole numbers are summed as decimals, which do not wrap around.
             self.whole_sums.append(name)
             return numbers.cast(pa.decimal128(38, 0))
-        if not pa.types.is_decimal(numbers.type) or largest(numbers) * self._rows.height >= _BOUND:
+        if not are_decimals(numbers.type) or largest(numbers) * self._rows.height >= _BOUND:
             raise NotHereError
         return numbers
 

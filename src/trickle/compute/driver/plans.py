@@ -36,14 +36,15 @@ from trickle.algebra.plan import (
     When,
     Window,
 )
-from trickle.algebra.types import decimal_digits, type_of
+from trickle.algebra.types import type_of
 from trickle.algebra.walk import rebuild
 from trickle.compute.driver.expressions import Expressions, NotHereError, column_name, run
 from trickle.compute.driver.groups import first_rows, group_rows
 from trickle.compute.driver.joins import join_rows
 from trickle.compute.driver.windows import ranked_rows
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.arrow.types import arrow_facts
+from trickle.model.types import decimal_digits
+from trickle.tables.arrow.types import arrow_facts, polars_digits, value_type
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Expr, Opaque
@@ -236,8 +237,6 @@ def _repeat(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 # -- Arrow
 
-_PLAIN: Final[Mapping[pa.DataType, pa.DataType]] = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-
 
 def _is_held(type_: pa.DataType) -> bool:
     """Return whether values of a type come back from here as they were."""
@@ -247,7 +246,7 @@ def _is_held(type_: pa.DataType) -> bool:
 def _with_its_types(plan: Plan, rows: pl.DataFrame) -> pl.DataFrame:
     """Refuse decimals that have not the width that Spark gives them: a sum of the engine's own is wider here."""
     for column, type_ in zip(plan.columns, rows.dtypes, strict=True):
-        if isinstance(type_, pl.Decimal) and decimal_digits(type_of(plan, column)) != (type_.precision, type_.scale):
+        if polars_digits(type_) not in (None, decimal_digits(type_of(plan, column))):
             raise NotHereError
     return rows
 
@@ -263,5 +262,5 @@ def as_arrow(columns: Sequence[Column], rows: pl.DataFrame) -> pa.Table:
 def arrow_values(values: pl.Series) -> pa.Array:
     """Convert a computed column to Arrow, in the layout that columns of files have."""
     found = values.to_arrow(compat_level=pl.CompatLevel.oldest())
-    plain = _PLAIN.get(found.type)
-    return found if plain is None else found.cast(plain)
+    plain = value_type(found.type)
+    return found if plain == found.type else found.cast(plain)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.tables.arrow.rows import near, nearest, row_ids, taken, with_places
-from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.arrow.types import are_decimals, arrow_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +145,7 @@ def _any_nonzero(delta: pa.Table, names: Sequence[str]) -> Any:
     mask: Any = pa.array(np.zeros(delta.num_rows, np.bool_))
     for name in names:
         kind = delta[name].type
-        zero = pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
+        zero = pa.scalar(Decimal(0) if are_decimals(kind) else 0, kind)
         mask = pc.or_(mask, pc.not_equal(delta[name], zero))
     return mask
 
@@ -154,7 +154,7 @@ def _added(left: Any, right: Any) -> Any:
     """Add two columns of one type, and keep it."""
     kind = left.type
     try:
-        if pa.types.is_decimal(kind):
+        if are_decimals(kind):
             # The sum of two decimals of the highest precision fits no decimal128: add in a wider one, then narrow.
             wide = pa.decimal256(kind.precision + 1, kind.scale)
             return pc.add(left.cast(wide), right.cast(wide)).cast(kind)

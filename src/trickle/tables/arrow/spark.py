@@ -14,27 +14,14 @@ import pyarrow as pa
 from pyspark.sql.classic import dataframe as classic
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from trickle.tables.arrow.types import plain_type
 
+if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _ONE_BATCH: Final = 10_000
 """Rows that pass as one batch."""
-_TEXTS: Final[tuple[Callable[[Any], bool], ...]] = (pa.types.is_large_string, pa.types.is_string_view)
-_BINARIES: Final[tuple[Callable[[Any], bool], ...]] = (
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
-)
-_LISTS: Final[tuple[Callable[[Any], bool], ...]] = (
-    pa.types.is_list,
-    pa.types.is_large_list,
-    pa.types.is_fixed_size_list,
-    pa.types.is_list_view,
-    pa.types.is_large_list_view,
-)
 
 
 def arrow_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
@@ -84,21 +71,7 @@ def _pass(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame
 
 def in_plain_layout(table: pa.Table) -> pa.Table:
     """Return each column in one piece and in the layout that files have: no dictionaries, no views."""
-    plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+    plain = pa.schema([field.with_type(plain_type(field.type)) for field in table.schema])
     if plain.types != table.schema.types:
         table = table.cast(plain)
     return table.combine_chunks() if any(column.num_chunks > 1 for column in table.columns) else table
-
-
-def _plain(kind: Any) -> Any:
-    if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if any(test(kind) for test in _TEXTS):
-        return pa.string()
-    if any(test(kind) for test in _BINARIES):
-        return pa.binary()
-    if any(test(kind) for test in _LISTS):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
-    return kind

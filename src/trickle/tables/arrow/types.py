@@ -1,17 +1,18 @@
-"""Types that Arrow and Spark hold in the same way: the name of Spark's to Arrow's, or nothing.
+"""The types of Arrow and polars: which of Spark's they stand for, and in which layouts Arrow has the values of one type.
 
-What is not in the table goes through Spark: nested values, variants, strings that compare by a collation.
+What is not in the table goes through Spark: nested values, variants, strings that compare by a collation. What is known of a
+type, whatever it is called here, is said in ``model/types.py``.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
 import pyarrow as pa
 
-from trickle.algebra.types import decimal_digits
-from trickle.model.types import DECIMAL, TYPES, UNKNOWN, TypeFacts
+from trickle.model.types import DECIMAL, STRING, TYPES, UNKNOWN, TypeFacts, decimal_digits, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,6 +54,34 @@ def arrow_facts(type_: pa.DataType) -> TypeFacts:
     return UNKNOWN
 
 
+def polars_facts(dtype: pl.DataType) -> TypeFacts:
+    """Return what is known of the Spark type that a type of polars stands for."""
+    if isinstance(dtype, pl.Datetime):
+        return TYPES["timestamp_ntz" if dtype.time_zone is None else "timestamp"]
+    return _BY_POLARS.get(dtype.base_type(), UNKNOWN)
+
+
+def polars_digits(dtype: pl.DataType) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type of polars, None for any other.
+
+    >>> polars_digits(pl.Decimal(15, 2))
+    (15, 2)
+    """
+    return (dtype.precision, dtype.scale) if isinstance(dtype, pl.Decimal) else None
+
+
+def computed_type(name: str) -> pa.DataType | None:
+    """Return the Arrow type of values that the driver computes, as polars lays them out; None if it has none of them.
+
+    >>> computed_type("string"), computed_type("date"), computed_type("timestamp")
+    (DataType(large_string), DataType(date32[day]), None)
+    """
+    facts = facts_of(name)
+    if not facts.is_computed:
+        return None
+    return pa.large_string() if facts is STRING else arrow_type(name)
+
+
 _NAMES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (pa.types.is_int8, "tinyint"),
     (pa.types.is_int16, "smallint"),
@@ -68,4 +97,91 @@ _NAMES: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
     (lambda type_: pa.types.is_timestamp(type_) and type_.tz is not None, "timestamp"),
     (pa.types.is_timestamp, "timestamp_ntz"),
     (pa.types.is_binary, "binary"),
+)
+
+_BY_POLARS: Final[Mapping[type[pl.DataType], TypeFacts]] = MappingProxyType(
+    {
+        pl.Int8: TYPES["tinyint"],
+        pl.Int16: TYPES["smallint"],
+        pl.Int32: TYPES["int"],
+        pl.Int64: TYPES["bigint"],
+        pl.Decimal: DECIMAL,
+        pl.String: STRING,
+        pl.Date: TYPES["date"],
+        pl.Boolean: TYPES["boolean"],
+        pl.Float32: TYPES["float"],
+        pl.Float64: TYPES["double"],
+        pl.Binary: TYPES["binary"],
+    }
+)
+
+WHOLE_NUMBERS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
+"""Those of polars, from one byte to eight."""
+
+SAME_BITS: Final[Mapping[Any, pa.DataType]] = MappingProxyType({pl.Float32: pa.int32(), pl.Float64: pa.int64()})
+"""The whole numbers that floating-point numbers of polars are compared as, to compare their bits."""
+
+
+# -- layouts
+
+
+def value_type(kind: Any) -> Any:
+    """Return the type that a column's values have in whatever layout they are held."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if any(test(kind) for test in _TEXTS):
+        return pa.string()
+    return pa.binary() if any(test(kind) for test in _BINARIES) else kind
+
+
+def plain_type(kind: Any) -> Any:
+    """Return the type of the same values in the layout that files have: no dictionaries, no views, at any depth."""
+    kind = value_type(kind)
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if any(test(kind) for test in _LISTS):
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(plain_type(field.type)) for field in kind])
+    return kind
+
+
+def holds_the_same(kind: Any, as_: Any) -> bool:
+    """Return whether two types are of the same values, but for how wide they are and how they are laid out."""
+    same = (pa.types.is_signed_integer, pa.types.is_decimal)
+    return any(test(kind) and test(as_) for test in same) or value_type(kind) == value_type(as_)
+
+
+def is_narrower(kind: pa.DataType, than: pa.DataType) -> bool:
+    """Return whether both are of whole numbers, the first of fewer bits.
+
+    >>> is_narrower(pa.int32(), pa.int64()), is_narrower(pa.int64(), pa.int64()), is_narrower(pa.date32(), pa.int64())
+    (True, False, False)
+    """
+    both = pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(than)
+    return bool(both and kind.bit_width < than.bit_width)
+
+
+def are_timestamps(*kinds: pa.DataType) -> bool:
+    """Return whether all are of timestamps, with a zone or without."""
+    return all(pa.types.is_timestamp(kind) for kind in kinds)
+
+
+def are_decimals(*kinds: pa.DataType) -> bool:
+    """Return whether all are of decimals."""
+    return all(arrow_facts(kind) is DECIMAL for kind in kinds)
+
+
+def are_whole(*kinds: pa.DataType) -> bool:
+    """Return whether all are of whole numbers."""
+    return all(arrow_facts(kind).is_whole for kind in kinds)
+
+
+_TEXTS: Final[tuple[Callable[[Any], bool], ...]] = (pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES: Final[tuple[Callable[[Any], bool], ...]] = (pa.types.is_large_binary, pa.types.is_binary_view)
+_LISTS: Final[tuple[Callable[[Any], bool], ...]] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
 )

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import polars_facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,4 +77,4 @@ class ColumnIndex:
 
 def is_indexed(column: pl.Series) -> bool:
     """Return whether a column's values can be searched for: whole numbers or dates, some, and none missing."""
-    return (column.dtype.is_integer() or column.dtype == pl.Date) and len(column) > 0 and not column.null_count()
+    return polars_facts(column.dtype).is_counted and len(column) > 0 and not column.null_count()

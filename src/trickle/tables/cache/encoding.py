@@ -16,8 +16,9 @@ import polars as pl
 import pyarrow as pa
 
 from trickle.model.options import DEFAULT, Options
+from trickle.model.types import DATE, STRING
+from trickle.tables.arrow.types import WHOLE_NUMBERS, are_decimals, are_whole, arrow_facts, polars_digits, polars_facts
 
-_WIDTHS: Final = (pl.Int8, pl.Int16, pl.Int32, pl.Int64)
 MAX_DIGITS: Final = 18
 """Decimals with so many digits fit into 64-bit integers."""
 
@@ -42,7 +43,7 @@ class Encoded:
     def of(cls, column: pl.Series, options: Options = DEFAULT) -> Encoded:
         """Encode a column."""
         few = options.encoding_texts
-        if column.dtype == pl.String and column.head(options.encoding_sample).n_unique() <= few:
+        if polars_facts(column.dtype) is STRING and column.head(options.encoding_sample).n_unique() <= few:
             coded = column.to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
             if len(coded.dictionary) <= max(len(coded) // options.encoding_repeats, few):
                 places = pl.Series(column.name, pl.from_arrow(coded.indices))
@@ -75,10 +76,10 @@ class Encoded:
 
 def decoded(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Convert numbers back to the values of a type that they were held for."""
-    if pa.types.is_integer(values.type) and pa.types.is_decimal(type_):
+    if are_whole(values.type) and are_decimals(type_):
         units = values.cast(pa.int64()).cast(pa.decimal128(38, 0))
         return units.view(pa.decimal128(38, type_.scale)).cast(type_)
-    if pa.types.is_integer(values.type) and pa.types.is_date32(type_):
+    if are_whole(values.type) and arrow_facts(type_) is DATE:
         values = values.cast(pa.int32())
     return values.cast(type_)
 
@@ -90,7 +91,7 @@ def width(low: Any, high: Any, scale: int = 0) -> int | None:
     (1, 4, 4, None)
     """
     least, greatest = _whole(low, scale), _whole(high, scale)
-    return None if least is None or greatest is None else 2 ** _WIDTHS.index(_narrowest(least, greatest))
+    return None if least is None or greatest is None else 2 ** WHOLE_NUMBERS.index(_narrowest(least, greatest))
 
 
 def _whole(value: Any, scale: int) -> int | None:
@@ -107,13 +108,12 @@ def _whole(value: Any, scale: int) -> int | None:
 
 
 def _is_whole(dtype: pl.DataType) -> bool:
-    if isinstance(dtype, pl.Decimal):
-        return dtype.precision <= MAX_DIGITS
-    return dtype.is_signed_integer() or dtype == pl.Date
+    digits = polars_digits(dtype)
+    return polars_facts(dtype).is_counted if digits is None else digits[0] <= MAX_DIGITS
 
 
 def _narrowest(low: int, high: int) -> type[pl.DataType]:
-    return next(t for bytes_, t in zip((1, 2, 4, 8), _WIDTHS, strict=True) if _fits(low, high, 8 * bytes_))
+    return next(t for bytes_, t in zip((1, 2, 4, 8), WHOLE_NUMBERS, strict=True) if _fits(low, high, 8 * bytes_))
 
 
 def _fits(low: int, high: int, bits: int) -> bool:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
-from pyspark.sql.types import StringType
 
 from trickle.errors import ConflictError, StateError
 from trickle.model.names import quote
+from trickle.model.types import is_text
 from trickle.tables.delta.actions import APPLICATION, FileAction, parse_commit
 from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import folder_at
@@ -119,7 +119,7 @@ class Transaction:
         """Return rows that fail where a partition column is an empty text: Delta would store it as NULL, another row."""
         columns = self._transaction.metadata().partitionColumns()
         names = [str(columns.apply(place)) for place in range(columns.size())]
-        texts = {field.name for field in rows.schema.fields if isinstance(field.dataType, StringType)}
+        texts = {field.name for field in rows.schema.fields if is_text(field.dataType.simpleString())}
         checked = {}
         for name in filter(texts.__contains__, names):
             column = fn.col(quote(name))

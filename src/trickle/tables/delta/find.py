@@ -16,18 +16,15 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as fn
 from pyspark.sql.types import (
     ArrayType,
-    DoubleType,
-    FloatType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
-    VariantType,
 )
 from pyspark.sql.window import Window
 
 from trickle.model.nearness import ABSOLUTE, RELATIVE
+from trickle.model.types import facts_of, is_equated, mentions_floating
 from trickle.tables.arrow.local import local_frame
 
 if TYPE_CHECKING:
@@ -158,12 +155,12 @@ def _all_near(kinds: Sequence[DataType]) -> Column:
 
 
 def _near(kind: DataType, a: Column, b: Column) -> Column:
+    if facts_of(kind.simpleString()).is_floating:
+        a, b = a.cast("double"), b.cast("double")
+        size = fn.greatest(fn.abs(a), fn.abs(b))
+        is_close = fn.abs(a - b) <= fn.greatest(size * fn.lit(RELATIVE), fn.lit(ABSOLUTE))
+        return a.eqNullSafe(b) | fn.coalesce(is_close & (size < fn.lit(float("inf"))), fn.lit(False))
     match kind:
-        case DoubleType() | FloatType():
-            a, b = a.cast("double"), b.cast("double")
-            size = fn.greatest(fn.abs(a), fn.abs(b))
-            is_close = fn.abs(a - b) <= fn.greatest(size * fn.lit(RELATIVE), fn.lit(ABSOLUTE))
-            test = a.eqNullSafe(b) | fn.coalesce(is_close & (size < fn.lit(float("inf"))), fn.lit(False))
         case StructType(fields=fields) if _floating(kind):
             parts = [_near(f.dataType, a.getField(f.name), b.getField(f.name)) for f in fields]
             test = (a.isNull() & b.isNull()) | (a.isNotNull() & b.isNotNull() & reduce(lambda x, y: x & y, parts))
@@ -178,20 +175,14 @@ def _near(kind: DataType, a: Column, b: Column) -> Column:
 
 def _distance(kinds: Sequence[DataType]) -> Column:
     """Return how far two near rows are apart, as far as columns of numbers tell."""
-    numbers = [place for place, kind in enumerate(kinds) if isinstance(kind, DoubleType | FloatType)]
+    numbers = [place for place, kind in enumerate(kinds) if facts_of(kind.simpleString()).is_floating]
     parts = [fn.abs(fn.col(f"t{p}").cast("double") - fn.col(f"c{p}").cast("double")) for p in numbers]
     finite = [fn.when(part < fn.lit(float("inf")), part).otherwise(fn.lit(0.0)) for part in parts]
     return reduce(lambda a, b: a + b, finite, fn.lit(0.0))
 
 
 def _floating(kind: DataType) -> bool:
-    match kind:
-        case ArrayType(elementType=element):
-            return _floating(element)
-        case StructType(fields=fields):
-            return any(_floating(field.dataType) for field in fields)
-        case _:
-            return isinstance(kind, DoubleType | FloatType)
+    return mentions_floating(kind.simpleString())
 
 
 def find_rows_with_keys(
@@ -227,19 +218,7 @@ def all_equal(width: int, places: Sequence[int] | None = None) -> Column:
 
 def some_incomparable(frame: DataFrame, places: Sequence[int]) -> bool:
     """Return whether one of the columns has a type that Spark cannot compare: maps and variants, at any depth."""
-    return any(_incomparable(frame.schema.fields[place].dataType) for place in places)
-
-
-def _incomparable(kind: DataType) -> bool:
-    match kind:
-        case MapType() | VariantType():
-            return True
-        case ArrayType(elementType=element):
-            return _incomparable(element)
-        case StructType(fields=fields):
-            return any(_incomparable(field.dataType) for field in fields)
-        case _:
-            return False
+    return not all(is_equated(frame.schema.fields[place].dataType.simpleString()) for place in places)
 
 
 def _values(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from deltalake import DeltaTable as DeltaRsTable
 from deltalake import write_deltalake
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from trickle.errors import ConflictError, DefinitionError
 from trickle.model.names import sql_name
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TRIES: Final = 20
-_SQL_NAMES: Final = {
-    "string": "STRING",
-    "int64": "BIGINT",
-    "double": "DOUBLE",
-    "timestamp[us, tz=UTC]": "TIMESTAMP",
-    "map<string, double>": "MAP<STRING, DOUBLE>",
-    "map<string, int64>": "MAP<STRING, BIGINT>",
-}
 
 
 class DeltaAppends:
@@ -46,7 +39,8 @@ class DeltaAppends:
             DefinitionError: ``BAD_HISTORY``, there is another table or view of that name.
         """
         self._spark, self._name, self._schema = spark, name, schema
-        columns = ", ".join(f"{field.name} {_SQL_NAMES[str(field.type)]}" for field in schema)
+        fields = from_arrow_schema(schema).fields
+        columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
         if not spark.catalog.tableExists(sql_name(name)):
             spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(name)} ({columns}) USING delta")
         if spark.table(sql_name(name)).columns != schema.names:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trickle.model.types import TYPES
+from trickle.model.types import STRING
 from trickle.tables.arrow.types import arrow_facts
 from trickle.tables.delta.driver.fit import NeedsSparkError, mapping_mode
 from trickle.tables.delta.schema import FILE_ID, FILE_NAME, arrow_field
@@ -113,7 +113,7 @@ def constants(texts: Sequence[str | None], kind: pa.DataType) -> pa.Array:
         NeedsSparkError: Instants are written in the writer's zone; other types, and what is not written as it usually is,
             as Spark alone reads them.
     """
-    if arrow_facts(kind) is not TYPES["string"]:
+    if arrow_facts(kind) is not STRING:
         texts = [text or None for text in texts]
     values = pa.array(texts, pa.string())
     if values.null_count == len(values):

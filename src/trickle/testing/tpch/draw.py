@@ -114,9 +114,9 @@ class Reader:
         """Run a query."""
         import pyarrow as pa
 
-        rows = pa.table(self._engine.execute(text).read_all())
-        plain = [(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in rows.schema]
-        return rows.cast(pa.schema(plain))
+        from trickle.tables.arrow.spark import in_plain_layout
+
+        return in_plain_layout(pa.table(self._engine.execute(text).read_all()))
 
     def extents(self) -> Mapping[str, Extent]:
         """Return the extent of every table."""

@@ -10,14 +10,15 @@ Cost   hashes and one comparison, a fraction of what grouping all rows costs. Ro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
+
+from trickle.tables.arrow.types import SAME_BITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +33,6 @@ _SAMPLE: Final = 4096
 """Rows of a file by which the file is found that it was made of."""
 
 _BITS: Final = 64
-_INTEGERS: Final[Mapping[Any, Any]] = {pl.Float32: pa.int32(), pl.Float64: pa.int64()}
 
 
 def without_carried(before: Sequence[pl.DataFrame], after: Sequence[pl.DataFrame]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -168,5 +168,5 @@ def _is_equal(left: pl.Series, right: pl.Series) -> Mask:
 
 def _as_bits(column: pl.Series) -> pl.Series:
     """Return floats as the whole numbers of the same bits: 0.0 is not -0.0, and a NaN equals itself only."""
-    kind = _INTEGERS.get(type(column.dtype))
+    kind = SAME_BITS.get(type(column.dtype))
     return column if kind is None else pl.Series(pl.from_arrow(column.rechunk().to_arrow().view(kind)))

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from trickle.model.cache import Cache
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.types import are_whole, polars_facts
 from trickle.tables.cache.encoding import decoded
 from trickle.tables.delta.driver.fit import NeedsSparkError
 from trickle.tables.delta.driver.footers import Footer, read_footer
@@ -388,7 +389,7 @@ def _bundle(files: Iterable[str]) -> str:
 
 def _as_held(values: pl.Series, kind: pa.DataType) -> pl.Series:
     """Return values in order as a column of narrower whole numbers may have them."""
-    if not pa.types.is_integer(kind) or not values.dtype.is_integer():
+    if not are_whole(kind) or not polars_facts(values.dtype).is_whole:
         return values
     held = _dtype(kind)
     return values if held == values.dtype else values.cast(held, strict=False).drop_nulls()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trickle.tables.arrow.types import is_narrower, value_type
 from trickle.tables.cache.encoding import MAX_DIGITS, width
 from trickle.tables.delta.driver.fit import NeedsSparkError
-from trickle.tables.delta.driver.read import FILE_FIELD_ID, check_calendar, column_id, plain_type
+from trickle.tables.delta.driver.read import FILE_FIELD_ID, check_calendar, column_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +53,7 @@ class Footer:
         kind, wanted = self.types.get(field.name), column_id(field)
         if kind is None or (wanted is not None and self.ids.get(field.name) != wanted):
             return False
-        return kind == field.type or _is_narrower(kind, field.type)
+        return kind == field.type or is_narrower(kind, field.type)
 
 
 def read_footer(storage: Storage, file: str) -> Footer:
@@ -65,7 +66,7 @@ def read_footer(storage: Storage, file: str) -> Footer:
         place = storage.readable(file)
         with pq.ParquetFile(place) as parquet:
             check_calendar(parquet)
-            types = {field.name: plain_type(field.type) for field in parquet.schema_arrow}
+            types = {field.name: value_type(field.type) for field in parquet.schema_arrow}
             ids = {f.name: id_ for f in parquet.schema_arrow if (id_ := (f.metadata or {}).get(FILE_FIELD_ID))}
             facts = Footer(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
             if not isinstance(place, io.IOBase):
@@ -110,8 +111,3 @@ def _width(chunk: pq.ColumnChunkMetaData, column: pq.ColumnSchema, rows: int) ->
                 return found
     # Texts that repeat are stored as places in a list, and cached so too.
     return _PLACE if stored < _PLACE else stored + _WIDEST
-
-
-def _is_narrower(kind: pa.DataType, than: pa.DataType) -> bool:
-    both = pa.types.is_signed_integer(kind) and pa.types.is_signed_integer(than)
-    return bool(both and kind.bit_width < than.bit_width)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.arrow.types import are_timestamps, arrow_facts, holds_the_same
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.carried import without_carried
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
@@ -297,30 +297,15 @@ def _as(column: Any, field: pa.Field, file: pq.ParquetFile) -> Any:
     kind = column.type
     if kind == field.type:
         return column
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(field.type):
+    if are_timestamps(kind, field.type):
         zones = kind.tz is not None, field.type.tz is not None
         # The old 96-bit timestamps are instants, but have no zone in Parquet's schema.
         instant = zones == (False, True) and _physical(file, field.name) == "INT96"
         if kind.unit == "ns" or (zones[0] != zones[1] and not instant):
             raise NeedsSparkError
-    elif _family(kind) != _family(field.type):
+    elif not holds_the_same(kind, field.type):
         raise NeedsSparkError
     return column.cast(field.type)
-
-
-def _family(kind: Any) -> str:
-    for name in ("signed_integer", "decimal"):
-        if getattr(pa.types, f"is_{name}")(kind):
-            return name
-    return str(plain_type(kind))
-
-
-def plain_type(kind: Any) -> Any:
-    """Return the type that a column's values have in whatever layout they are held."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return pa.string()
-    return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
 
 
 def _physical(file: pq.ParquetFile, name: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trickle.model.types import STRING
 from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class FileWriter:
     def _write(self, name: str, rows: pa.Table) -> tuple[str, int]:
         address = self.folder / name
         self.written.append(address)
-        texts = [field.name for field in rows.schema if pa.types.is_string(field.type)]
+        texts = [field.name for field in rows.schema if arrow_facts(field.type) is STRING]
         # Dictionaries pay only for strings; numbers are written several times faster without.
         options = {"store_schema": False, "store_decimal_as_integer": True, "use_dictionary": texts or False}
         with self.folder.storage.writable(address) as sink:
