@@ -23,7 +23,8 @@ from trickle.refresh.deadline import Deadline
 from trickle.refresh.request import Request
 from trickle.refresh.run import Outcome
 from trickle.refresh.write import StateTooBigError
-from trickle.tables.contract import ColumnFact, Marks
+from trickle.tables.contract import ColumnFact
+from trickle.tables.format_contract import Marks
 
 DEFINITION = Definition(query="SELECT 1", catalog="spark_catalog", schema_name="shop", spark="4.1")
 

@@ -11,7 +11,8 @@ import pytest
 from trickle.engine.upstream import Upstream
 from trickle.errors import SourceError
 from trickle.model.definition import Definition, RefreshRecord, SourceVersion
-from trickle.tables.contract import Marks, VersionRange
+from trickle.tables.contract import VersionRange
+from trickle.tables.format_contract import Marks
 
 DEFINITION = Definition(query="…", catalog="spark_catalog", schema_name="shop", spark="4.1").model_dump_json()
 

@@ -11,7 +11,8 @@ from trickle.model.reason import KEY_VIOLATED
 from trickle.refresh.audit import not_there, not_unique
 
 if TYPE_CHECKING:
-    from trickle.tables.contract import ColumnFact, TableFormat
+    from trickle.tables.contract import ColumnFact
+    from trickle.tables.format_contract import TableFormat
 
 Columns = str | Sequence[str]
 References = Mapping[str, str] | Mapping[tuple[str, ...], str] | Mapping[str | tuple[str, ...], str]

@@ -16,7 +16,7 @@ from trickle.tables.formats import RESULT_FORMAT
 if TYPE_CHECKING:
     from trickle.engine.engine import Engine
     from trickle.engine.graph import Member, Members
-    from trickle.tables.contract import Upkeep
+    from trickle.tables.format_contract import Upkeep
 
 _LOG: Final = logging.getLogger("trickle")
 _MARGIN: Final = timedelta(hours=1)

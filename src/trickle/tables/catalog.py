@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import Marks, SourceTable, TableFormat
+    from trickle.tables.contract import SourceTable
+    from trickle.tables.format_contract import Marks, TableFormat
 
 SESSION_CATALOG: Final = "spark_catalog"
 # Leaves that are constant rows: VALUES, SELECT without FROM, range().

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from trickle.model.options import Options
     from trickle.tables.cache.columns import ColumnCache
-    from trickle.tables.contract import TableFormat
+    from trickle.tables.format_contract import TableFormat
     from trickle.tables.logs import OpenLog
 
     MakeFormat = Callable[[SparkSession, Options, ColumnCache | None], TableFormat]

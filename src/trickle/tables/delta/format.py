@@ -11,7 +11,6 @@ from trickle.model.options import DEFAULT, Options
 from trickle.model.suspension import SUSPENDED_PROPERTY
 from trickle.model.table_options import NO_OPTIONS
 from trickle.model.verification import VERIFIED_PROPERTY
-from trickle.tables.contract import LocatedTable, Marks
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import admit_columns, make_target
 from trickle.tables.delta.history import DeltaAppends
@@ -24,6 +23,7 @@ from trickle.tables.delta.table import DeltaTable, open_table
 from trickle.tables.delta.table_log import DeltaTableLog
 from trickle.tables.delta.target import DeltaTarget
 from trickle.tables.delta.upkeep import DeltaUpkeep
+from trickle.tables.format_contract import LocatedTable, Marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException, ParseException
 
 from trickle.errors import DefinitionError
-from trickle.tables.contract import LocatedTable
+from trickle.tables.format_contract import LocatedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
