@@ -3,20 +3,17 @@
 An address is the whole URI, unquoted. A commit is a conditional PUT. There are no folders and no locks: a prefix with nothing
 in it is not there, and within a process callers wait for each other.
 
-Files of Parquet outside logs never change once they are written, so small ones are kept in memory. On this machine's disk are
-kept files whose names hold a UUID, which nobody gives twice; and commits and old checkpoints, whose names come again when a
-table is made anew, under their ETags too: these are used only when the store has just told the same ETag.
+Files of Parquet outside logs never change once they are written, so small ones are kept in memory; others, and commits, on this
+machine's disk (``lasting.py``).
 """
 
 from __future__ import annotations
 
 import io
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from hashlib import blake2b
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar, cast
 
@@ -33,17 +30,17 @@ from trickle.tables.storage.failures import (
     no_conditions,
     storage_error,
 )
+from trickle.tables.storage.lasting import LastingFiles, is_lasting
 from trickle.tables.storage.locks import ThreadLocks
 from trickle.tables.storage.protocol import LATE_COMMITS, NOTHING_SEEN, Mark, Scannable, Sink, UncertainPutError
 from trickle.tables.storage.remote_file import BLOCK, TAIL, RemoteFile
 from trickle.tables.storage.small_files import SmallFiles
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from trickle.tables.storage.credentials import ClientSettings
-    from trickle.tables.storage.disk_cache import DiskCache, Kept, Range
+    from trickle.tables.storage.disk_cache import DiskCache, Range
 
 _AT_ONCE: Final = 16
 _POOL: Final = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="trickle-storage")
@@ -59,8 +56,6 @@ _OPEN_AT_ONCE: Final = 200
 _GAP: Final = 4 * DISK_BLOCK
 """Bytes that are fetched in vain rather than by another request."""
 
-_COMMIT: Final = re.compile(r"/\d{20}\.json")
-_LASTING: Final = re.compile(r"[^/]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[^/]*\.(parquet|bin)")
 _BEFORE_HINT: Final = 200
 """Commits before the last checkpoint whose ETags one page of a list tells too."""
 
@@ -94,8 +89,9 @@ class ObjectStorage:
     ) -> None:
         """Make a client; asks nothing yet."""
         self.root = root
-        self._tail, self._block, self._disk = tail, block, disk
+        self._tail, self._block = tail, block
         self._client = Client(kind, root, settings)
+        self._lasting = LastingFiles(disk, self._server)
         self._has_suffixes = kind != "azure"
         self.overwrites_late = kind == "s3"
         self._is_checked = not settings.is_custom
@@ -105,18 +101,8 @@ class ObjectStorage:
     def __repr__(self) -> str:
         return f"ObjectStorage({self.root!r})"
 
-    def _key(self, address: str, mark: Mark | None = None) -> str:
-        """Return what a file is called on this machine's disk: on another server it is another file."""
-        server = (self._client.settings.config.get(name) for name in ("endpoint", "account_name", "base_url"))
-        return blake2b("\n".join(map(str, (*server, address, mark))).encode(), digest_size=20).hexdigest()
-
-    def _kept_on_disk(
-        self, address: str, mark: Mark | None = None, size: int | None = None
-    ) -> AbstractContextManager[Kept | None]:
-        """Open a file as far as it is on this machine's disk; None without a disk, or if its name does not tell which it is."""
-        if self._disk is None or (mark is None and not _is_lasting(address)):
-            return nullcontext()
-        return self._disk.opened(self._key(address, mark), size)
+    def _server(self) -> list[object]:
+        return [self._client.settings.config.get(name) for name in ("endpoint", "account_name", "base_url")]
 
     def _at_once(self, do: Callable[[T], R], items: Sequence[T]) -> list[R]:
         return list(map(do, items)) if len(items) < 2 else list(_POOL.map(do, items))
@@ -168,22 +154,17 @@ class ObjectStorage:
     def get_marked(self, address: str, seen: Mark | None = None) -> tuple[bytes, Mark | None]:
         """Read a file; the answer has the ETag of what it holds."""
         if seen is not None:
-            with self._kept_on_disk(address, seen) as kept:
+            with self._lasting.opened(address, seen) as kept:
                 data = None if kept is None else kept.read(0, kept.size)
             if data is not None:
                 return data, seen
         data, mark = self._client.tried(address, lambda: self._get(address))
-        self._keep_commit(address, data, mark)
+        self._lasting.keep_commit(address, data, mark)
         return data, mark
 
     def _get(self, address: str) -> tuple[bytes, Mark | None]:
         answer = obstore.get(self._client.store, self._client.path(address))
         return bytes(answer.bytes()), _tag(answer.meta)
-
-    def _keep_commit(self, address: str, data: bytes, mark: Mark | None) -> None:
-        """Keep a commit of a log under its ETag, for the next process to which a list of the log tells the same."""
-        if self._disk is not None and mark is not None and _COMMIT.fullmatch(address, address.rfind("/")):
-            self._disk.keep(self._key(address, mark), len(data), 0, data)
 
     def get_many(
         self, addresses: Sequence[str], seen: Mapping[str, Mark] = NOTHING_SEEN
@@ -200,8 +181,8 @@ class ObjectStorage:
 
     def get_ranges(self, address: str, ranges: Sequence[Range]) -> list[bytes]:
         """Read parts of a file at once; those that lie close together by one request."""
-        if self._disk is not None and self._disk.has_room(1) and _is_lasting(address):
-            with self._kept_on_disk(address) as kept:
+        if is_lasting(address) and self._lasting.has_room([(0, 1)]):
+            with self._lasting.opened(address) as kept:
                 size = None if kept is None else kept.size
             if size is None:
                 size, _, _ = self._end(address)
@@ -211,11 +192,11 @@ class ObjectStorage:
     def _ranges(self, address: str, size: int, ranges: Sequence[Range], mark: Mark | None = None) -> list[bytes]:
         """Read parts of a file, from this machine's disk if it may be kept there."""
         for is_filled in (False, True) if size else ():
-            with self._kept_on_disk(address, mark, size) as kept:
+            with self._lasting.opened(address, mark, size) as kept:
                 found = [None if kept is None else kept.read(*range_) for range_ in ranges]
                 if None not in found:
                     return cast("list[bytes]", found)
-                if kept is None or is_filled or not self._has_room(ranges):
+                if kept is None or is_filled or not self._lasting.has_room(ranges):
                     break
                 lacking = kept.lacking(ranges)
             self._fill([(address, size, lacking)], mark)
@@ -231,17 +212,14 @@ class ObjectStorage:
         read = dict(zip(asked, map(bytes, parts), strict=True))
         return [read.get(place, b"") for place in range(len(ranges))]
 
-    def _has_room(self, ranges: Iterable[Range]) -> bool:
-        return self._disk is not None and self._disk.has_room(sum(length for _, length in ranges))
-
     def _fill(self, lacking: Iterable[tuple[str, int, Iterable[Range]]], mark: Mark | None = None) -> None:
         """Fetch parts of files of given sizes for the disk, all at once; only of that of the mark, if any."""
 
         def fetch(part: tuple[str, int, int, int]) -> None:
             address, size, start, length = part
             data, tag = self._client.tried(address, lambda: self._part(address, start, length))
-            if self._disk is not None and mark in (None, tag):
-                self._disk.keep(self._key(address, mark), size, start, data)
+            if mark in (None, tag):
+                self._lasting.keep(address, size, start, data, mark)
 
         parts = [
             (address, size, *part) for address, size, runs in lacking for part in together(runs, _GAP, self._block)
@@ -314,7 +292,7 @@ class ObjectStorage:
                 made = obstore.put(
                     self._client.store, self._client.path(address), data, mode="create", use_multipart=False
                 )
-                self._keep_commit(address, data, _tag(made))
+                self._lasting.keep_commit(address, data, _tag(made))
                 return _tag(made)
             except (BaseError, FileNotFoundError) as error:
                 refused = storage_error(error, address, puts=True) or OSError(type(error).__name__)
@@ -397,7 +375,7 @@ class ObjectStorage:
 
     def _end(self, address: str) -> tuple[int, bytes, Mark | None]:
         """Return the size of a file, its end, and what it is to be known by besides its name; keep it if it is small."""
-        with self._kept_on_disk(address) as kept:
+        with self._lasting.opened(address) as kept:
             if kept is not None:
                 start = -(-max(kept.size - self._tail, 0) // DISK_BLOCK) * DISK_BLOCK
                 tail = kept.read(start, kept.size - start) if start < kept.size else None
@@ -408,9 +386,9 @@ class ObjectStorage:
         size, tail, mark = self._client.tried(address, lambda: self._fetched_end(address))
         if len(tail) == size:
             self._small.keep(address, tail)
-        mark = None if _is_lasting(address) else mark
-        if self._disk is not None and (_is_lasting(address) or (mark is not None and len(tail) < size)):
-            self._disk.keep(self._key(address, mark), size, size - len(tail), tail)
+        mark = None if is_lasting(address) else mark
+        if is_lasting(address) or (mark is not None and len(tail) < size):
+            self._lasting.keep(address, size, size - len(tail), tail, mark)
         return size, tail, mark
 
     def _part(self, address: str, start: int, length: int) -> tuple[bytes, Mark | None]:
@@ -441,9 +419,9 @@ class ObjectStorage:
         self, addresses: Sequence[str], parts: Sequence[Sequence[Range]], opened: ExitStack
     ) -> list[BinaryIO] | None:
         """Return files on this machine's disk that have some parts; None if they cannot be there."""
-        if not parts or len(addresses) > _OPEN_AT_ONCE or not all(map(_is_lasting, addresses)):
+        if not parts or len(addresses) > _OPEN_AT_ONCE or not all(map(is_lasting, addresses)):
             return None
-        if not self._has_room(range_ for some in parts for range_ in some):
+        if not self._lasting.has_room(range_ for some in parts for range_ in some):
             return None
         files: dict[str, BinaryIO] = {}
         for is_filled in (False, True):
@@ -451,7 +429,7 @@ class ObjectStorage:
             for address, some in zip(addresses, parts, strict=True):
                 if address in files:
                     continue
-                with self._kept_on_disk(address) as kept:
+                with self._lasting.opened(address) as kept:
                     size = self._end(address)[0] if kept is None else kept.size
                     left = some if kept is None else kept.lacking(some)
                     if kept is not None and not left:
@@ -475,8 +453,8 @@ class ObjectStorage:
         yield sink
         data = buffer.getvalue()
         sink.finish(len(data), _POOL.submit(self.put, address, data).result)
-        if self._disk is not None and _is_lasting(address):
-            _POOL.submit(self._disk.keep, self._key(address), len(data), 0, data)
+        if self._lasting and is_lasting(address):
+            _POOL.submit(self._lasting.keep, address, len(data), 0, data)
         if len(data) <= self._tail:
             self._small.keep(address, data)
 
@@ -499,11 +477,6 @@ def _tag(meta: Any) -> str | None:
     """Return an ETag; Azure quotes it in answers about a file, and not in lists."""
     tag = meta["e_tag"]
     return None if tag is None else str(tag).removeprefix("W/").strip('"')
-
-
-def _is_lasting(address: str) -> bool:
-    """Return whether a name belongs to one file for ever."""
-    return _LASTING.fullmatch(address, address.rfind("/") + 1) is not None
 
 
 def _commits(pages: Iterable[Sequence[Any]]) -> Iterator[tuple[int, Mark]]:
