@@ -112,10 +112,10 @@ class Failures:
 def run(settings: Settings, workers: int, seconds: float | None, lease: str | None = None) -> int:
     """Refresh stream tables by their schedules, until a signal comes or some seconds are over."""
     from trickle.cli.spark import open_trickle
-    from trickle.schedule.running import Running
+    from trickle.schedule.running import Running, ending_signals
 
     interruption = Interruption()
-    with open_trickle(settings) as trickle, _taking(interruption):
+    with open_trickle(settings) as trickle, ending_signals(interruption):
         view = LiveView(settings) if sys.stdout.isatty() and not settings.is_json else EventLines(settings)
         observer = trickle._observer()
         failures = Failures(trickle.events)
@@ -153,16 +153,6 @@ def _stop(running: Running, fill: Filler | None) -> None:
         if fill is not None:
             fill.cancel()
         running.stop(cancel=True)
-
-
-@contextmanager
-def _taking(interruption: Interruption) -> Iterator[None]:
-    before = {number: signal.signal(number, interruption) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class EventLines(logging.Handler):

@@ -26,12 +26,19 @@ def stopped_by_signals(stop: Callable[[], None], cancel: Callable[[], None]) -> 
     def end(*_: object) -> None:
         next(ends, cancel)()
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    with ending_signals(end):
+        yield
+
+
+@contextmanager
+def ending_signals(handler: Callable[..., None]) -> Iterator[None]:
+    """Let a function handle SIGTERM and SIGINT."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 class Running:

@@ -237,12 +237,7 @@ def _top_k(plan: TopK, database: Database, loops: Mapping[int, Bag]) -> Bag:
 
 
 def _loop(plan: Loop, database: Database, loops: Mapping[int, Bag]) -> Bag:
-    last = evaluate(plan.anchor, database, loops)
-    result: Bag = Counter(last)
-    while last:
-        last = evaluate(plan.step, database, {**loops, plan.id: last})
-        result.update(last)
-    return result
+    return _followed(evaluate(plan.anchor, database, loops), plan.step, plan.id, database, loops)
 
 
 def _loop_ref(plan: LoopRef, database: Database, loops: Mapping[int, Bag]) -> Bag:  # noqa: ARG001
@@ -250,10 +245,14 @@ def _loop_ref(plan: LoopRef, database: Database, loops: Mapping[int, Bag]) -> Ba
 
 
 def _iterate(plan: Iterate, database: Database, loops: Mapping[int, Bag]) -> Bag:
-    last = evaluate(plan.seed, database, loops)
+    return _followed(evaluate(plan.seed, database, loops), plan.step, plan.loop, database, loops)
+
+
+def _followed(last: Bag, step: Plan, loop: int, database: Database, loops: Mapping[int, Bag]) -> Bag:
+    """Apply a step to rows, and to what it makes of them, until it makes none."""
     result: Bag = Counter(last)
     while last:
-        last = evaluate(plan.step, database, {**loops, plan.loop: last})
+        last = evaluate(step, database, {**loops, loop: last})
         result.update(last)
     return result
 
