@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from trickle import rules
 from trickle.compile.program import CHANGE_PASSES
 from trickle.compile.program import PASSES as PLAN_PASSES
 from trickle.model.options import OPTIMISATIONS
@@ -65,6 +66,16 @@ def test_every_law_and_every_pass_has_a_file():
     assert {*PLAN_PASSES, *CHANGE_PASSES} <= set(PASSES), "in tests/golden/passes.py"
     assert set(PASSES) | set(ELSEWHERE) >= OPTIMISATIONS
     assert {file for folder in ("rules", "passes") for file in (FOLDER / folder).iterdir()} == set(FILES)
+
+
+def test_every_rule_that_is_no_law_of_a_node_has_a_file():
+    """How states are maintained, and how a top is compared with stored rows: one module each."""
+    of_nodes = {rule.change.__module__.rpartition(".")[2] for rule in CHANGE_RULES.values()}
+    shared = {"__init__", "derive"}  # the catalogue, and what laws are written in
+    others = {file.stem for file in Path(rules.__file__).parent.glob("*.py")} - of_nodes - shared
+
+    assert others
+    assert others <= set(RULES), "in tests/golden/rules.py"
 
 
 def test_every_pass_has_a_case_where_it_does_nothing():
