@@ -191,7 +191,8 @@ def _order(jvm: Jvm, expr: Any) -> Expr:
 
 def _choice(jvm: Jvm, expr: Any, parts: list[Any]) -> Expr:
     """Return CASE WHEN a THEN b WHEN c THEN d ELSE e END as choices between two."""
-    type_, facts = Column(0, "", _type(expr)), _facts(expr)
+    type_ = Column(0, "", _type(expr))
+    facts = facts_of(type_.type)
     if facts is not BOOLEAN and not facts.is_summed:
         raise _NotSimpleError
     form = _condition if facts is BOOLEAN else _number
