@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.errors import SessionError
+from trickle.errors import SessionError, TrickleError
 from trickle.jars import delta_jars, s3_jars
 from trickle.java import find_java
 from trickle.layout import WAREHOUSE_CONF, is_remote, warehouse_location
 from trickle.model.options import memory_bytes
+from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +65,8 @@ def local_session(
 
     Raises:
         SessionError: JAVA_MISSING, JAVA_UNSUPPORTED, JARS_UNAVAILABLE, CONNECT_SESSION, SESSION_ACTIVE (another
-            session runs in this process), SPARK_FAILED (the JVM did not start).
+            session runs in this process), SPARK_FAILED (the JVM did not start, or Spark cannot use the warehouse).
+        StorageError: The warehouse is in a bucket that is not there, or refuses what was asked.
 
     Example:
         >>> spark = local_session("/tmp/shop")  # doctest: +SKIP
@@ -96,8 +98,37 @@ def local_session(
         # The JVM's options are a list: the user's come after ours.
         settings[key] = f"{settings[key]} {value}" if key == JAVA_OPTIONS else _text(value)
     spark = _start(settings)
-    sync(spark, is_new=True)
+    try:
+        sync(spark, is_new=True)
+    except Exception as error:
+        try:
+            raise _unusable(folder, error) from error
+        finally:
+            spark.stop()  # one whose tables cannot be listed is of no use, and in the way of the next
     return spark
+
+
+def _unusable(folder: str, error: Exception) -> TrickleError:
+    """Return the error of a warehouse that Spark cannot list: the storage says best what is wrong there."""
+    from py4j.protocol import Py4JJavaError
+
+    if isinstance(error, TrickleError):
+        return error
+    try:
+        place = folder_at(folder)
+        if place is not None:
+            place.storage.names(place.address)
+    except TrickleError as told:
+        return told
+    thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
+    while thrown is not None and thrown.getCause() is not None and thrown.getCause() != thrown:
+        thrown = thrown.getCause()
+    said = _first_line(error) if thrown is None else str(thrown.getMessage() or thrown.toString()).partition("\n")[0]
+    return SessionError(
+        "SPARK_FAILED",
+        f"Spark cannot use the warehouse {folder}: {said}",
+        hint="Check the jars of its file system, and the settings of it.",
+    )
 
 
 def check_session(spark: SparkSession) -> None:

@@ -156,9 +156,52 @@ def test_a_proxy_is_used():
     ],
 )
 def test_settings_of_azure(settings, config):
-    made = azure_settings(f"lake@{HOST}", GivenSettings(settings))
+    made = azure_settings(f"abfss://lake@{HOST}", f"lake@{HOST}", GivenSettings(settings))
 
     assert made.config == {"account_name": "store", "container_name": "lake", **config}
+
+
+@pytest.mark.parametrize(
+    ("root", "settings", "endpoint", "is_open"),
+    [
+        ("abfs", {"fs.azure.abfs.endpoint": "127.0.0.1:10000"}, "https://127.0.0.1:10000/store", False),
+        (
+            "abfs",
+            {"fs.azure.abfs.endpoint": "127.0.0.1:10000", "fs.azure.always.use.https": "false"},
+            "http://127.0.0.1:10000/store",
+            True,
+        ),
+        (
+            "abfss",
+            {"fs.azure.abfs.endpoint": "127.0.0.1:10000", "fs.azure.always.use.https": "false"},
+            "https://127.0.0.1:10000/store",
+            False,
+        ),
+    ],
+)
+def test_an_emulator_of_azure_is_where_hadoop_finds_it(root, settings, endpoint, is_open):
+    key = {f"fs.azure.account.key.{HOST}": "k"}
+    made = azure_settings(f"{root}://lake@{HOST}", f"lake@{HOST}", GivenSettings({**key, **settings}))
+
+    assert made.config["endpoint"] == endpoint
+    assert made.client == {"allow_http": is_open}
+    assert made.is_custom
+
+
+def test_a_cloud_of_azure_of_its_own_is_asked_for_blobs_and_for_tokens():
+    host = "store.dfs.core.usgovcloudapi.net"
+    own = {
+        "fs.azure.account.auth.type": "OAuth",
+        "fs.azure.account.oauth.provider.type": "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider",
+        "fs.azure.account.oauth2.client.id": "i",
+        "fs.azure.account.oauth2.client.secret": "s",
+        "fs.azure.account.oauth2.client.endpoint": "https://login.microsoftonline.us/tenant/oauth2/token",
+    }
+    made = azure_settings(f"abfss://lake@{host}", f"lake@{host}", GivenSettings(own))
+
+    assert made.config["endpoint"] == "https://store.blob.core.usgovcloudapi.net"
+    assert made.config["authority_host"] == "https://login.microsoftonline.us"
+    ObjectStorage("azure", f"abfss://lake@{host}", made)
 
 
 def test_keys_that_are_set_anew_are_used_from_the_next_time_on():
@@ -204,7 +247,7 @@ def test_tokens_and_keys_of_azure_that_are_set_anew_are_used(settings, key, valu
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     given = {f"{key}.{HOST}": values[0], **settings}
-    made = azure_settings(f"lake@{HOST}", GivenSettings(given))
+    made = azure_settings(f"abfss://lake@{HOST}", f"lake@{HOST}", GivenSettings(given))
     made.config["endpoint"] = f"http://127.0.0.1:{server.server_address[1]}"
     made.client["allow_http"] = True
     storage = ObjectStorage("azure", f"abfss://lake@{HOST}", made)
@@ -227,7 +270,33 @@ def test_tokens_and_keys_of_azure_that_are_set_anew_are_used(settings, key, valu
 )
 def test_what_only_hadoop_knows_of_azure_is_left_to_spark(settings):
     with pytest.raises(UnmappedError):
-        azure_settings(f"lake@{HOST}", GivenSettings(settings))
+        azure_settings(f"abfss://lake@{HOST}", f"lake@{HOST}", GivenSettings(settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"fs.gs.auth.impersonation.service.account": "other@shop"},
+        {"fs.gs.auth.service.account.private.key": "k", "fs.gs.auth.service.account.json.keyfile": "/k.json"},
+        {"fs.gs.encryption.key": "k"},
+        {"fs.gs.requester.pays.mode": "AUTO"},
+    ],
+)
+def test_what_only_the_connector_of_google_knows_is_left_to_spark(settings):
+    with pytest.raises(UnmappedError, match=next(iter(settings))):
+        gcs_settings("shop", GivenSettings(settings))
+
+
+def test_nobody_writes_to_google_unsigned_and_to_a_server_of_ones_own():
+    nobody = {"fs.gs.auth.null.enable": "true", "fs.gs.proxy.address": "p:3128"}
+    made = gcs_settings("shop", GivenSettings(nobody))
+    own = gcs_settings("shop", GivenSettings({**nobody, "fs.gs.storage.root.url": "http://127.0.0.1:1/"}))
+
+    assert (made.config["skip_signature"], made.client) == (True, {"proxy_url": "http://p:3128"})
+    assert own.config["base_url"] == "http://127.0.0.1:1"
+    assert own.client["allow_http"]
+    assert own.is_custom
+    ObjectStorage("gcs", "gs://shop", own)
 
 
 def test_settings_of_google():

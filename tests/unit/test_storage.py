@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trickle.tables.storage.credentials import s3_settings
+from trickle.tables.storage.credentials import azure_settings, gcs_settings, s3_settings
 from trickle.tables.storage.hadoop import COPIES, HadoopStorage
 from trickle.tables.storage.local import LocalStorage
 from trickle.tables.storage.object_store import CACHE_BYTES, ObjectStorage
 from trickle.tables.storage.remote_file import BLOCK, TAIL
 from trickle.tables.storage.schemes import Folder, folder_at
 from trickle.tables.storage.settings import GivenSettings
+from trickle.testing.emulators import AzureServer, GcsServer, azurite, emulator, fake_gcs
 from trickle.testing.hadoop import mount
 from trickle.testing.s3 import S3Server, s3_server
 
@@ -38,10 +39,24 @@ def _on_hadoop(spark: SparkSession, place: str, copies: int = COPIES) -> Folder:
 
 
 def _bucket_of(server: S3Server, tail: int = TAIL, block: int = BLOCK, cache: int = CACHE_BYTES) -> Folder:
-    settings = GivenSettings({key.removeprefix("spark.hadoop."): text for key, text in server.settings.items()})
-    client = s3_settings("storage", "s3a://storage", settings)
+    client = s3_settings("storage", "s3a://storage", _given(server))
     storage = ObjectStorage("s3", "s3a://storage", client, tail=tail, block=block, cache=cache)
     return Folder(storage, f"s3a://storage/a folder/{uuid.uuid4()}")
+
+
+def _container_of(server: AzureServer, **sizes: int) -> Folder:
+    root = server.root("storage")
+    client = azure_settings(root, root.partition("://")[2], _given(server))
+    return Folder(ObjectStorage("azure", root, client, **sizes), f"{root}/a folder/{uuid.uuid4()}")
+
+
+def _google_bucket_of(server: GcsServer, **sizes: int) -> Folder:
+    storage = ObjectStorage("gcs", "gs://storage", gcs_settings("storage", _given(server)), **sizes)
+    return Folder(storage, f"gs://storage/a folder/{uuid.uuid4()}")
+
+
+def _given(server: S3Server | AzureServer | GcsServer) -> GivenSettings:
+    return GivenSettings({key.removeprefix("spark.hadoop."): text for key, text in server.settings.items()})
 
 
 FACTORIES: Mapping[str, Callable[[Path, Callable[[str], Any]], Folder]] = {
@@ -49,12 +64,17 @@ FACTORIES: Mapping[str, Callable[[Path, Callable[[str], Any]], Folder]] = {
     "ObjectStorage": lambda _, ask: _bucket_of(ask("server")),
     "ObjectStorage, by small ranges": lambda _, ask: _bucket_of(ask("server"), tail=20, block=30),
     "ObjectStorage, without a cache": lambda _, ask: _bucket_of(ask("server"), cache=0),
+    "ObjectStorage, Azurite": lambda _, ask: _container_of(ask("azure")),
+    "ObjectStorage, Azurite, by small ranges": lambda _, ask: _container_of(ask("azure"), tail=20, block=30),
+    "ObjectStorage, fake-gcs-server": lambda _, ask: _google_bucket_of(ask("gcs")),
+    "ObjectStorage, fake-gcs-server, by small ranges": lambda _, ask: _google_bucket_of(ask("gcs"), tail=20, block=30),
     "HadoopStorage": lambda path, ask: _on_hadoop(ask("spark"), mount(ask("spark"), path.as_uri())),
     "HadoopStorage, without copies": lambda path, ask: _on_hadoop(ask("spark"), mount(ask("spark"), path.as_uri()), 0),
     "HadoopStorage, HDFS": lambda path, ask: _on_hadoop(ask("spark"), f"{ask('hdfs')}/{path.name}/{uuid.uuid4()}"),
 }
 
 _MARKS: Mapping[str, tuple[pytest.MarkDecorator, ...]] = {
+    **{name: (pytest.mark.slow,) for name in FACTORIES if "Azurite" in name or "gcs" in name},
     "HadoopStorage": (pytest.mark.spark,),
     "HadoopStorage, without copies": (pytest.mark.spark,),
     "HadoopStorage, HDFS": (pytest.mark.spark, pytest.mark.slow),
@@ -64,6 +84,20 @@ _MARKS: Mapping[str, tuple[pytest.MarkDecorator, ...]] = {
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
     with s3_server() as running:
+        running.make_bucket("storage")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def azure() -> Iterator[AzureServer]:
+    with emulator(azurite()) as running:
+        running.make_container("storage")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[GcsServer]:
+    with emulator(fake_gcs()) as running:
         running.make_bucket("storage")
         yield running
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.cli.commands import FAILED, OK
 from trickle.cli.output import console, print_json
-from trickle.errors import TrickleError
+from trickle.errors import StorageError, TrickleError
 from trickle.layout import is_remote
 
 if TYPE_CHECKING:
@@ -258,10 +258,17 @@ def _spark(settings: Settings, before: list[Finding]) -> Iterator[Finding]:
         is_ours = not settings.has_own_session and not _remote(settings)
         try:
             spark = start_session(settings, folder if is_ours else None)
-            yield Finding("start", "ok", _refreshed(spark) if is_ours else _listed(spark))
+            start = Finding("start", "ok", _refreshed(spark) if is_ours else _listed(spark))
         except Exception as error:  # whatever it is, it is what to tell
-            yield _failure("start", error)
-        yield from _safely(lambda: _storage(_remote(settings, spark)), "storage")
+            start = _failure("start", error)
+            is_told = isinstance(error, StorageError)
+        else:
+            is_told = False
+        storage = list(_safely(lambda: _storage(_remote(settings, spark)), "storage"))
+        yield from storage
+        if is_told and any(finding.health == "failed" for finding in storage):
+            start = Finding("start", "skipped", "Spark cannot list the tables", "Mend what is above first.")
+        yield start
         if spark is not None:
             with suppress(Exception):
                 spark.stop()

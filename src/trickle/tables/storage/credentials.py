@@ -58,6 +58,13 @@ _DEFAULT_PROVIDERS: Final = (
 _STATIC: Final = frozenset({"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"})
 _ANONYMOUS: Final = frozenset({"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"})
 _S3_UNMAPPED: Final = ("custom.signers", "signing-algorithm", "s3.signing-algorithm", "accesspoint.arn")
+_GS_UNMAPPED: Final = (
+    *("fs.gs.auth.impersonation.service.account", "fs.gs.encryption.key", "fs.gs.auth.access.token.provider.impl"),
+    *("fs.gs.auth.service.account.private.key", "fs.gs.auth.service.account.keyfile", "fs.gs.auth.client.id"),
+)
+
+#: A service account of Google that signs nothing.
+_NOBODY: Final = '{"disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": ""}'
 
 
 class UnmappedError(Exception):
@@ -207,12 +214,15 @@ def _proxy(get: Callable[[str], str | None]) -> dict[str, Any]:
     if host is None:
         return {}
     user, password = get("proxy.username"), get("proxy.password")
-    who = f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
     scheme = "https" if get("proxy.ssl.enabled") == "true" else "http"
-    return {"proxy_url": f"{scheme}://{who}{host}:{get('proxy.port') or 80}"}
+    return {"proxy_url": f"{scheme}://{_userinfo(user, password)}{host}:{get('proxy.port') or 80}"}
 
 
-def azure_settings(authority: str, settings: Settings) -> ClientSettings:
+def _userinfo(user: str | None, password: str | None) -> str:
+    return f"{quote(user, safe='')}:{quote(password or '', safe='')}@" if user else ""
+
+
+def azure_settings(root: str, authority: str, settings: Settings) -> ClientSettings:
     """Return the settings of a container of Azure, given as ``container@account.dfs.core.windows.net``.
 
     Raises:
@@ -227,8 +237,14 @@ def azure_settings(authority: str, settings: Settings) -> ClientSettings:
         return settings.get(f"fs.azure.{key}.{host}") or settings.get(f"fs.azure.{key}")
 
     made = ClientSettings({"account_name": account, "container_name": container})
-    if not domain.endswith(("core.windows.net", "fabric.microsoft.com")):
-        made.config["endpoint"] = f"https://{host}"
+    server = settings.get("fs.azure.abfs.endpoint") or ""
+    if ":" in server:  # of one's own, an emulator; Hadoop too has the account in the path then
+        is_open = root.startswith("abfs:") and (settings.get("fs.azure.always.use.https") or "true").lower() == "false"
+        made.config["endpoint"] = f"{'http' if is_open else 'https'}://{server}/{account}"
+        made.client["allow_http"] = is_open
+        made.is_custom = True
+    elif not domain.endswith(("core.windows.net", "fabric.microsoft.com")):
+        made.config["endpoint"] = f"https://{host.replace('.dfs.', '.blob.')}"
         made.is_custom = True
     kind = get("account.auth.type") or "SharedKey"
     if kind == "SharedKey":
@@ -262,10 +278,12 @@ def _lasting_secret(
 def _azure_oauth(get: Callable[[str], str | None]) -> dict[str, Any]:
     provider = (get("account.oauth.provider.type") or "").rpartition(".")[2]
     client, secret = get("account.oauth2.client.id"), get("account.oauth2.client.secret")
-    tenant = urlsplit(get("account.oauth2.client.endpoint") or "").path.strip("/").partition("/")[0]
-    tenant = tenant or get("account.oauth2.msi.tenant") or ""
+    given = urlsplit(get("account.oauth2.client.endpoint") or "")
+    tenant = given.path.strip("/").partition("/")[0] or get("account.oauth2.msi.tenant") or ""
     if provider == "ClientCredsTokenProvider" and client and secret and tenant:
-        return {"client_id": client, "client_secret": secret, "tenant_id": tenant}
+        made = {"client_id": client, "client_secret": secret, "tenant_id": tenant}
+        is_public = given.netloc in ("", "login.microsoftonline.com")
+        return made if is_public else {**made, "authority_host": f"{given.scheme}://{given.netloc}"}
     if provider == "MsiTokenProvider":
         return {"client_id": client} if client else {}
     if provider == "WorkloadIdentityTokenProvider" and client:
@@ -280,18 +298,35 @@ def gcs_settings(bucket: str, settings: Settings) -> ClientSettings:
     Raises:
         UnmappedError: Only Hadoop knows what one of them means.
     """
-    made = ClientSettings({"bucket": bucket})
+    for key in _GS_UNMAPPED:
+        if settings.get(key):
+            raise UnmappedError(key)
+    if (payer := settings.get("fs.gs.requester.pays.mode") or "DISABLED") != "DISABLED":
+        raise UnmappedError(f"fs.gs.requester.pays.mode={payer}")
+    made = ClientSettings({"bucket": bucket}, client=_proxy_of_google(settings))
     kind = settings.get("fs.gs.auth.type")
+    if kind is None and settings.get("fs.gs.auth.null.enable") == "true":  # what connectors before 3.0 call it
+        kind = "UNAUTHENTICATED"
     file = settings.get("fs.gs.auth.service.account.json.keyfile")
     file = file or settings.get("google.cloud.auth.service.account.json.keyfile")
+    url = settings.get("fs.gs.storage.root.url")
     if kind == "UNAUTHENTICATED":
-        made.config["skip_signature"] = True
+        # Without a signature the client writes nothing: it asks the machine for a token first.
+        made.config |= {"skip_signature": True} if url is None else {"service_account_key": _NOBODY}
     elif kind in (None, "SERVICE_ACCOUNT_JSON_KEYFILE") and file:
         made.config["service_account"] = file
     elif kind not in (None, "APPLICATION_DEFAULT", "COMPUTE_ENGINE"):
         raise UnmappedError(f"fs.gs.auth.type={kind}")
-    if url := settings.get("fs.gs.storage.root.url"):
+    if url is not None:
         made.config["base_url"] = url.rstrip("/")
         made.client["allow_http"] = url.startswith("http:")
         made.is_custom = True
     return made
+
+
+def _proxy_of_google(settings: Settings) -> dict[str, Any]:
+    address = settings.get("fs.gs.proxy.address")
+    if address is None:
+        return {}
+    user, password = settings.get("fs.gs.proxy.username"), settings.get("fs.gs.proxy.password")
+    return {"proxy_url": f"http://{_userinfo(user, password)}{address}"}

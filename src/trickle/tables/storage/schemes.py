@@ -35,10 +35,10 @@ def _s3(root: str, authority: str, settings: Settings) -> tuple[str, ClientSetti
     return "s3", s3_settings(authority, root, settings)
 
 
-def _azure(_: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
+def _azure(root: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
     from trickle.tables.storage.credentials import azure_settings
 
-    return "azure", azure_settings(authority, settings)
+    return "azure", azure_settings(root, authority, settings)
 
 
 def _gcs(_: str, authority: str, settings: Settings) -> tuple[str, ClientSettings]:
