@@ -103,7 +103,7 @@ def test_the_command_reads_the_logs_there_without_spark(place, monkeypatch):
     code, shown, errors = place.command("status")
 
     assert code == 0, errors
-    assert {table["table"] for table in shown} == {"default.totals", "default.copy"}
+    assert {table["table"] for table in shown["tables"]} == {"default.totals", "default.copy"}
 
 
 def test_doctor_finds_nothing_wrong_there(place):

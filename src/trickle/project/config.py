@@ -35,6 +35,11 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) else value
 
 
+def _said_nothing(value: Any) -> Any:
+    """Read a key with nothing below it, for all of that is commented out, as an empty mapping."""
+    return {} if value is None else value
+
+
 def _schema(name: str | None) -> str | None:
     if name is not None and len(_split(name)) != 1:
         raise ValueError(f"{name!r} is not the name of a schema")
@@ -95,13 +100,16 @@ class Defaults(TableWords):
     schema_name: Annotated[str | None, AfterValidator(_schema)] = Field(default=None, alias="schema")
 
 
+_MAY_BE_EMPTY: Final = BeforeValidator(_said_nothing)
+
+
 class Environment(Stored):
     """What is otherwise in one environment."""
 
     warehouse: str | None = None
     catalog: str | None = None
-    spark: Texts = Field(default_factory=dict)
-    defaults: Defaults = Defaults()
+    spark: Annotated[Texts, _MAY_BE_EMPTY] = Field(default_factory=dict)
+    defaults: Annotated[Defaults, _MAY_BE_EMPTY] = Defaults()
 
 
 class Config(Stored):
@@ -119,9 +127,11 @@ class Config(Stored):
     name: str = Field(min_length=1)
     warehouse: str | None = None
     catalog: str | None = None
-    spark: Texts = Field(default_factory=dict)
-    defaults: Defaults = Defaults()
-    environments: dict[str, Environment] = Field(default_factory=dict)
+    spark: Annotated[Texts, _MAY_BE_EMPTY] = Field(default_factory=dict)
+    defaults: Annotated[Defaults, _MAY_BE_EMPTY] = Defaults()
+    environments: Annotated[dict[str, Annotated[Environment, _MAY_BE_EMPTY]], _MAY_BE_EMPTY] = Field(
+        default_factory=dict
+    )
     files: tuple[str, ...] = ("*.sql", "*.py", "tables/**")
     storage: str | None = None
     history: Annotated[str | None, AfterValidator(_table)] = None

@@ -20,6 +20,15 @@ def test_a_statement_that_cannot_be_read_is_told_with_its_line(tmp_path):
     assert "Did you mean SCHEDULE?" in done.err
 
 
+def test_the_mark_that_windows_puts_before_a_text_is_no_part_of_it(tmp_path):
+    script = tmp_path / "tables.sql"
+    script.write_text("CREATE STREAM TABLE x SCHEDUL", encoding="utf-8-sig")
+
+    done = pipe("sql", "--file", script, "--warehouse", tmp_path, env=without_java())
+
+    assert "[SQL_SYNTAX] line 1, column 23" in done.err
+
+
 @pytest.mark.parametrize("given", [(), ("SELECT 1", "--file", "x.sql"), ("--file", "/nowhere/x.sql")])
 def test_statements_come_from_one_place(tmp_path, given):
     done = pipe("sql", *given, "--warehouse", tmp_path, env=without_java())

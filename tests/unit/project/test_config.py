@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trickle import DefinitionError
-from trickle.project.config import read_config
+from trickle.project.config import Defaults, read_config
 from trickle.project.find import find_project, named_project
 from trickle.project.load import open_project
 
@@ -54,6 +54,11 @@ def test_an_environment_is_laid_over_the_rest(tmp_path, monkeypatch):
 
     monkeypatch.setenv("TRICKLE_ENV", "prod")
     assert read_config(file).catalog == "unity"
+
+
+@pytest.mark.parametrize("key", ["defaults:", "spark:", "environments:", "environments:\n  prod:\n    spark:"])
+def test_a_key_whose_lines_are_all_commented_out_says_nothing(tmp_path, key):
+    assert read_config(write(tmp_path, f"name: a\n{key}\n#   more: here\n")).defaults == Defaults()
 
 
 @pytest.mark.parametrize(
