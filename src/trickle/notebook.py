@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from trickle.errors import DefinitionError
 from trickle.model.events import RefreshEnded, RefreshFailed, RefreshStarted
-from trickle.show.html import card, count, duration, grid, tag
+from trickle.show.html import card, count, counted, duration, grid, tag
 from trickle.sql.split import split_script
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Rows:
     def _repr_html_(self) -> str:
         found = self.frame.limit(_ROWS + 1).collect()
         rows = [["NULL" if value is None else value for value in row] for row in found[:_ROWS]]
-        more = f"the first {count(_ROWS)} rows" if len(found) > _ROWS else f"{count(len(rows))} rows"
+        more = f"the first {count(_ROWS)} rows" if len(found) > _ROWS else counted(len(rows), "row")
         return card(more, grid(self.frame.columns, rows))
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from trickle.cli.commands import FAILED, OK
 from trickle.cli.output import console, print_json
 from trickle.errors import StorageError, TrickleError
 from trickle.layout import is_remote
+from trickle.show.html import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -238,7 +239,7 @@ def _storage(location: str) -> Iterator[Finding]:
     finally:
         with suppress(OSError):
             folder.storage.delete(probe)
-    yield Finding("storage", "ok", f"{location}: {len(held)} names, and takes commits")
+    yield Finding("storage", "ok", f"{location}: {counted(len(held), 'name')}, and takes commits")
 
 
 def _spark(settings: Settings, before: list[Finding]) -> Iterator[Finding]:
@@ -292,4 +293,4 @@ def _listed(spark: SparkSession) -> str:
 
     count = len(Trickle(spark).tables())
     spark.range(1000).selectExpr("sum(id)").collect()
-    return f"Spark starts at {spark.sparkContext.master}, runs queries, and sees {count} stream tables"
+    return f"Spark starts at {spark.sparkContext.master}, runs queries, and sees {counted(count, 'stream table')}"

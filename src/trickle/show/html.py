@@ -116,3 +116,12 @@ def moment(time: datetime | None) -> str:
 def count(number: int | None) -> str:
     """Write a number with thousands apart."""
     return "" if number is None else f"{number:,}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Write how many things there are.
+
+    >>> counted(1, "row"), counted(1200, "row"), counted(0, "refresh", "refreshes")
+    ('1 row', '1,200 rows', '0 refreshes')
+    """
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

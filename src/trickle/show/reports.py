@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from trickle.show.html import Html, badge, card, code, count, duration, facts, grid, tag
+from trickle.show.html import Html, badge, card, code, count, counted, duration, facts, grid, tag
 
 if TYPE_CHECKING:
     from trickle.model.reason import Reason
@@ -77,7 +77,7 @@ def run_report(report: RunReport) -> Html:
     took = {name: done.seconds for name, done in report.tables.items()}
     off = f"Not at the cut, or not surely: {', '.join(report.off_cut)}." if report.off_cut else None
     return card(
-        f"Run over {count(len(rows))} stream tables in {duration(report.seconds)}",
+        f"Run over {counted(len(rows), 'stream table')} in {duration(report.seconds)}",
         grid(headings, rows, right=("inserted", "deleted", "seconds")),
         facts([("cut", _versions(report.cut))]),
         off,

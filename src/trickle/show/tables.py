@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from trickle.show.html import Html, badge, card, code, count, duration, facts, grid, moment
+from trickle.show.html import Html, badge, card, code, count, counted, duration, facts, grid, moment
 from trickle.show.reports import time_bar
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def table_list(tables: Sequence[StreamTable]) -> Html:
     rows = [
         (table.name, table.mode, table.schedule or "by hand", code(table.query or "(a DataFrame)")) for table in tables
     ]
-    return card(f"{count(len(rows))} stream tables", grid(("table", "mode", "schedule", "query"), rows))
+    return card(counted(len(rows), "stream table"), grid(("table", "mode", "schedule", "query"), rows))
 
 
 def status_list(statuses: Sequence[TableStatus]) -> Html:
@@ -65,7 +65,7 @@ def status_list(statuses: Sequence[TableStatus]) -> Html:
         for s in statuses
     ]
     headings = ("table", "health", "last refresh", "lag", "schedule", "next due", "mode", "note")
-    return card(f"{count(len(rows))} stream tables", grid(headings, rows))
+    return card(counted(len(rows), "stream table"), grid(headings, rows))
 
 
 def history_list(refreshes: Sequence[PastRefresh]) -> Html:
@@ -96,5 +96,6 @@ def history_list(refreshes: Sequence[PastRefresh]) -> Html:
         "where the time went",
     )
     return card(
-        f"{count(len(rows))} refreshes", grid(headings, rows, right=("version", "inserted", "deleted", "seconds"))
+        counted(len(rows), "refresh", "refreshes"),
+        grid(headings, rows, right=("version", "inserted", "deleted", "seconds")),
     )

@@ -45,7 +45,7 @@ def test_a_bucket_is_listed_and_written_to_and_left_as_it_was(server):
     code, found = storage(server, "s3a://lake/shop")
 
     assert (code, found["health"]) == (0, "ok")
-    assert found["found"] == "s3a://lake/shop: 1 names, and takes commits"
+    assert found["found"] == "s3a://lake/shop: 1 name, and takes commits"
     assert names(server) == ["orders"]
 
 

@@ -122,6 +122,12 @@ def test_what_is_shown_is_escaped_and_has_the_facts(shown, facts):
     assert not [fact for fact in facts if fact not in text]
 
 
+def test_one_table_is_not_several():
+    assert "1 stream table" in read(Listing([STATUS], status_list)._repr_html_())
+    assert "1 stream tables" not in read(Listing([STATUS], status_list)._repr_html_())
+    assert "2 refreshes" in read(Listing([PAST, PAST], history_list)._repr_html_())
+
+
 def test_a_table_is_shown_with_how_it_is_or_why_that_is_not_known():
     from trickle.model.definition import Definition
     from trickle.show.tables import stream_table
