@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Final, TypeVar
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 
@@ -164,7 +164,7 @@ def fake_gcs(port: int = 0) -> Iterator[GcsServer]:
     behind = _free_port()
     server = _Proxy(("127.0.0.1", port), _Translated)
     address = f"127.0.0.1:{server.server_address[1]}"
-    _Translated.behind = f"127.0.0.1:{behind}"
+    server.behind = f"127.0.0.1:{behind}"
     command = [str(home / "fake-gcs-server"), "-scheme", "http", "-host", "127.0.0.1", "-port", str(behind)]
     command += ["-backend", "memory", "-public-host", address, "-log-level", "error"]
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -267,8 +267,10 @@ def _running(command: Sequence[str], port: int, folder: str) -> Iterator[None]:
 def _answers(port: int) -> bool:
     try:
         urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
-    except URLError as error:
-        return hasattr(error, "code")
+    except HTTPError:
+        return True
+    except OSError:
+        return False
     return True
 
 
@@ -276,6 +278,7 @@ class _Proxy(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
+    behind = ""
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: clients go away."""
@@ -285,7 +288,7 @@ class _Translated(BaseHTTPRequestHandler):
     """Passes everything on, and PUT of the XML API as an upload of the JSON API."""
 
     protocol_version = "HTTP/1.1"
-    behind = ""
+    server: _Proxy
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
@@ -300,7 +303,7 @@ class _Translated(BaseHTTPRequestHandler):
             path = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(unquote(name), safe='')}"
             if (generation := self.headers.get("x-goog-if-generation-match")) is not None:
                 path += f"&ifGenerationMatch={generation}"
-        connection = http.client.HTTPConnection(self.behind, timeout=60)
+        connection = http.client.HTTPConnection(self.server.behind, timeout=60)
         try:
             dropped = ("transfer-encoding", "expect", "connection", "content-length")
             kept = {key: text for key, text in headers.items() if key.lower() not in dropped}
