@@ -229,6 +229,35 @@ CASES: tuple[Case, ...] = (
         """,
         ROWWISE,
     ),
+    case(
+        "fields of a struct, not the first ones",
+        "SELECT id, span.hi AS hi, parts.qty AS counts FROM docs WHERE span.hi > 2",
+        ROWWISE,
+    ),
+    case("arrays and structs carried by a filter", "SELECT id, tags, parts, span FROM docs WHERE id % 3 <> 0", ROWWISE),
+    case(
+        "arrays and structs carried by a join and a left join",
+        """
+        SELECT d.id, d.tags, d.span, o.customer, x.parts
+        FROM docs AS d JOIN orders AS o ON o.id = d.id LEFT JOIN docs AS x ON x.id = d.id + 1 AND size(x.parts) > 0
+        """,
+        MIXED,
+    ),
+    case(
+        "arrays carried by UNION ALL and DISTINCT",
+        "SELECT DISTINCT tags, span FROM docs UNION ALL SELECT array(customer), NULL FROM orders",
+        MIXED,
+    ),
+    case("first rows in the order of an array", "SELECT id, tags, parts FROM docs ORDER BY tags, id LIMIT 4", MIXED),
+    case(
+        "window in the order of an array",
+        """
+        SELECT id, tags, span FROM (
+          SELECT id, tags, span, row_number() OVER (PARTITION BY span.lo ORDER BY tags DESC NULLS LAST, id) AS place FROM docs
+        ) WHERE place <= 2
+        """,
+        MIXED,
+    ),
     case("binary, timestamps and doubles in the result", "SELECT raw, at, score, hex(raw) AS h FROM docs", ROWWISE),
     case(
         "timestamps without zone, and intervals on the way",
