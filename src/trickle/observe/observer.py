@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trickle.errors import StateError, TrickleError, UnknownTableError
 from trickle.model.graph import Graph
 from trickle.model.lineage import Lineage, LineageTable, Reading
-from trickle.model.names import is_state_table
+from trickle.model.names import is_state_table, split_name
 from trickle.model.observed import PastRefresh, TableStatus
 from trickle.observe.lag import measure_lags
 from trickle.observe.places import Places, find_source, place_of
@@ -75,7 +75,8 @@ class Observer:
             return seen
         what = "does not exist" if location is None else "is a table, but not a stream table"
         names = [*self.tables()]
-        near = get_close_matches(full_name, names, 1)
+        last = {split_name(known)[-1]: known for known in names}  # schemas are alike without meaning anything
+        near = [last[part] for part in get_close_matches(split_name(full_name)[-1], last, 1)]
         hint = f"Did you mean {near[0]}? " if near and near[0] != full_name else ""
         hint += f"Stream tables here: {', '.join(names) or 'none'}."
         raise UnknownTableError("UNKNOWN_TABLE", f"'{full_name}' {what}.", hint=hint)

@@ -259,6 +259,13 @@ def test_a_near_miss_is_proposed(shop):
         shop.observer().history("total")
 
 
+def test_a_name_that_shares_only_its_schema_with_another_is_no_near_miss(shop):
+    with pytest.raises(UnknownTableError) as caught:
+        shop.observer().history("nope")
+
+    assert "Did you mean" not in caught.value.hint
+
+
 @pytest.mark.parametrize("name", ["a b", "", "a.b.c.d", "hive.default.totals"])
 def test_what_is_no_name_is_refused(shop, name):
     with pytest.raises(DefinitionError, match="BAD_NAME"):
