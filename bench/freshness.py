@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bench.measure import schema
 from bench.results import DIFFERENTIAL, Case, Cycle, Refreshed
@@ -28,6 +29,11 @@ WARM_UP: Final = 50
 
 LOOK_SECONDS: Final = 2.0
 """How often it is looked what the processes of the driver have resident."""
+
+COLLECT_SECONDS: Final = 20.0
+"""How often the JVM collects garbage, so that what its objects take is known: its process grows with garbage too."""
+
+LIVE: Final = "heap of the JVM that is in use"
 
 QUERIES: Final = {
     "aggregate": "SELECT k, count(*) AS n, sum(v) AS total FROM events GROUP BY k",
@@ -52,7 +58,7 @@ def run_freshness(session: Session, minutes: float) -> None:
                 trickle.create(name, query, schedule="on commit")
         events = _folder(session, "events")
         first = _newest(events)
-        memory = Memory(session.processes, after=WARM_UP / RATE)
+        memory = Memory(session, after=WARM_UP / RATE)
         with trickle.start(), memory.watched(), doing(f"freshness: {RATE:g} commits a second for {minutes:g} minutes"):
             command = [sys.executable, "-m", "bench.writer", str(events), str(ROWS), str(RATE), str(60 * minutes)]
             written = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -110,12 +116,13 @@ def _folder(session: Session, table: str) -> Path:
 
 
 class Memory:
-    """Looks again and again what processes have resident, from some seconds on."""
+    """Looks again and again what the processes of the driver have resident, and what of the JVM's is in use."""
 
-    def __init__(self, processes: Mapping[str, int], after: float) -> None:
-        """Look at nothing yet."""
-        self.seen: dict[str, list[int]] = {name: [] for name in processes}
-        self._processes = processes
+    def __init__(self, session: Session, after: float) -> None:
+        """Look at nothing yet, but ``after`` some seconds."""
+        self.seen: dict[str, list[int]] = {name: [] for name in (*session.processes, LIVE)}
+        self._processes = session.processes
+        self._jvm: Any = session.spark._jvm
         self._after = after
         self._ended = threading.Event()
 
@@ -131,11 +138,20 @@ class Memory:
             thread.join()
 
     def _watch(self) -> None:
-        wait = self._after
+        wait, collected = self._after, 0.0
         while not self._ended.wait(wait):
             wait = LOOK_SECONDS
             for name, process in self._processes.items():
                 self.seen[name].append(_resident(process))
+            if time.monotonic() - collected >= COLLECT_SECONDS:
+                collected = time.monotonic()
+                self.seen[LIVE].append(self._in_use())
+
+    def _in_use(self) -> int:
+        """MiB that objects take which are not garbage."""
+        self._jvm.java.lang.System.gc()
+        heap = self._jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage()
+        return int(heap.getUsed()) // 2**20
 
 
 def _resident(process: int) -> int:

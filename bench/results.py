@@ -120,7 +120,7 @@ class Run(Stored):
     Attributes:
         facts: What tells this run from the others of its part: scale, rate, pattern, rows …
         peak_memory: The most that each process of the driver had resident so far, in GiB.
-        resident: What each had resident at each look after the warm-up, in MiB, where that is asked.
+        resident: What each had resident at each look after the warm-up, and the JVM's objects took, in MiB, where asked.
         is_complete: False while it runs, and after an interruption.
     """
 
