@@ -37,8 +37,9 @@ _OPTIMISE_SETTINGS: Final = {
     "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
     "spark.databricks.delta.stats.skipping": "false",
     "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
-    # It narrows structs to the fields in use and numbers these anew, but the rows that a plan reads have all fields.
+    # These narrow structs to the fields in use, and variants to the paths: the rows that a plan reads have all of them.
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+    "spark.sql.variant.pushVariantIntoScan": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     "spark.sql.cbo.enabled": "false",
