@@ -18,6 +18,14 @@ SESSIONS = Way("the sessions of the touched keys are built again", "rows of the 
 
 _ADA, _BO = ORDERS.rows[0], ORDERS.rows[2]
 
+_LONGS = "CASE v WHEN 10 THEN -9223372036854775808 WHEN 20 THEN 9223372036854775807 ELSE v END"
+_TO_THE_OTHER_END = (
+    step("the least goes", bag_b=([(1, 10), (None, 10), (5, 10)], [(5, 30)])),
+    step("the greatest becomes the least", bag_b=([(4, 20), (2, 20)], [(4, 10), (2, 10), (2, 30)])),
+    step("the least becomes the greatest", bag_b=([(4, 10)], [(4, 20), (6, 10), (6, 20)])),
+    step("all at once", bag_b=([(4, 20), (1, 20), (6, 10)], [(4, 10), (1, 10)])),
+)
+
 CASES: tuple[Case, ...] = (
     case(
         "aggregate without GROUP BY: one row, also over nothing",
@@ -272,6 +280,18 @@ CASES: tuple[Case, ...] = (
         FROM bag_a GROUP BY k
         """,
         ADDITIVE,
+    ),
+    case(
+        "sum of BIGINT from the least to the greatest",
+        f"SELECT k, sum({_LONGS}) AS s, count(v) AS n FROM bag_b GROUP BY k",
+        ADDITIVE,
+        rounds=_TO_THE_OTHER_END,
+    ),
+    case(
+        "sum of BIGINT from the least to the greatest, beside a minimum",
+        f"SELECT k, sum({_LONGS}) AS s, min(v) AS m FROM bag_b GROUP BY k HAVING sum({_LONGS}) <> 5",
+        EXTREME,
+        rounds=_TO_THE_OTHER_END,
     ),
     case(
         "try_sum over an overflow",

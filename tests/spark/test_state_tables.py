@@ -168,3 +168,45 @@ def test_invalidated_groups_are_read_again(spark, sales):
             assert spark.table("by_place").where("place = 'a'").first()[1:] == (1, 5, 3.0, 1.5, 0.75)
 
     assert "the state of an aggregate" in str(by_place.explain())
+
+
+def test_a_change_that_needs_more_digits_than_its_sum_is_recomputed(spark, sales):
+    spark.sql("CREATE TABLE wide (k INT, v DECIMAL(38, 0)) USING delta")
+    spark.sql(f"INSERT INTO wide VALUES (1, {9 * 10**37}), (2, 5)")
+    query = "SELECT k, sum(v) AS s FROM wide GROUP BY k"
+    loose, strict = sales.create("loose", query), sales.create("strict", query, mode="differential")
+    spark.sql("UPDATE wide SET v = -v WHERE k = 1")
+
+    report = loose.refresh()
+    with pytest.raises(StateError) as refused:
+        strict.refresh()
+
+    assert (report.mode, report.reason.code) == ("full", "SUM_OVERFLOW")
+    assert refused.value.code == "SUM_OVERFLOW"
+    assert strict.refresh(full=True).mode == "full"
+    spark.sql("UPDATE wide SET v = v + 1")
+    for table in (loose, strict):
+        assert table.refresh().mode == "differential"
+        assert {tuple(row) for row in spark.table(table.name).collect()} == {(1, 1 - 9 * 10**37), (2, 6)}
+
+
+@pytest.mark.parametrize("options", [Options(), Options(disable={"driver_execution", "driver_io"})])
+def test_a_sum_wraps_around_as_in_spark_without_ansi_mode(spark, sales, options):
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        spark.sql("CREATE TABLE longs (k INT, v BIGINT) USING delta")
+        spark.sql(f"INSERT INTO longs VALUES (1, {2**63 - 1}), (1, 2), (2, -{2**63 - 1} - 1), (2, -1), (3, 1)")
+        query = "SELECT k, sum(v) AS s FROM longs GROUP BY k"
+        trickle = Trickle(spark, options=options)
+        trickle.create("sums", query, mode="differential")
+        for statement in (
+            f"INSERT INTO longs VALUES (1, {2**63 - 1}), (3, {2**63 - 1})",
+            "DELETE FROM longs WHERE v = 2",
+            f"DELETE FROM longs WHERE v = {2**63 - 1}",
+            "UPDATE longs SET v = -v",
+        ):
+            spark.sql(statement)
+            assert trickle.refresh("sums").mode == "differential"
+            assert {*spark.table("sums").collect()} == {*spark.sql(query).collect()}, statement
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")

@@ -111,17 +111,28 @@ class _State:
         result = function.dataType()
         if _facts(result).is_floating:
             column = self._add_doubles(function, where)
+            total: Expr = Col(column)
         elif self._is_exact(function.evalContext().evalMode(), result):
-            column = self._add(self._widened(function.child()), result, where)
+            column = self._add_exact(function.child(), result, where)
+            total = Col(column)
+            if _facts(function.child().dataType()) is BIGINT:
+                column = _LONG
+                total = Cast(total, _LONG)
         else:
             return None
         count = self._count(where, [function.child()])
-        return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=column), Col(column)))
+        return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=column), total))
 
-    def _widened(self, value: Any) -> Expr:
-        """Return a summed value as wide as its sum: the least number of a type has no opposite in it to be taken back by."""
+    def _add_exact(self, value: Any, result: Any, where: list[Any]) -> Column:
+        """Add a sum that is wider than its values: the least number of a type has no opposite in it to be taken back by.
+
+        A change from one sum that fits to another may need a digit more than both.
+        """
         facts, lifted = _facts(value.dataType()), self.lift.expr(value)
-        return Cast(lifted, _LONG) if facts.is_whole and facts is not BIGINT else lifted
+        if facts is BIGINT:
+            wide = self.jvm.cls("org.apache.spark.sql.types.DecimalType")(_LONG_SUM_DIGITS, 0)
+            return self._add(Cast(lifted, _LONG_AS_DECIMAL), wide, where)
+        return self._add(Cast(lifted, _LONG), self._long, where) if facts.is_whole else self._add(lifted, result, where)
 
     def _average(self, function: Any, where: list[Any]) -> Expr | None:
         value = function.child()
@@ -129,13 +140,8 @@ class _State:
         facts = _facts(value.dataType())
         if facts.is_whole or facts.is_floating:
             # Spark sums whole numbers as doubles here, which is exact as long as the sum is: so is this.
-            if facts.is_floating:
-                column = self._add_doubles(function, where)
-            elif facts is BIGINT:
-                wide = self.jvm.cls("org.apache.spark.sql.types.DecimalType")(_LONG_SUM_DIGITS, 0)
-                column = self._add(Cast(self.lift.expr(value), _LONG_AS_DECIMAL), wide, where)
-            else:
-                column = self._add(self._widened(value), self._long, where)
+            is_floating = facts.is_floating
+            column = self._add_doubles(function, where) if is_floating else self._add_exact(value, self._long, where)
             quotient = Call("/", (Cast(Col(column), _DOUBLE), Cast(Col(count), _DOUBLE)))
             return Call("if", (Call("=", (Col(count), Lit(0))), Lit(None, like=_DOUBLE), quotient))
         buffer = list(items(function.aggBufferAttributes()))

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from trickle.catalyst.jvm import Jvm
 
 _TWO_ROWS: Final = "SCALAR_SUBQUERY_TOO_MANY_ROWS"
+_OVERFLOWS: Final = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
+
+
+def is_overflow(error: Exception) -> bool:
+    """Return whether Spark failed because a number does not fit its type."""
+    return isinstance(error, Py4JJavaError | PySparkException) and any(code in str(error) for code in _OVERFLOWS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Situation:
         state_tables: What is known of the state tables, each after those that it reads.
         changed: Netted changed rows read of each source so far.
         is_change_empty: True if the computed change has no rows.
-        mismatch: The error by which the stored rows turned out not to be those that the change was made for.
+        mismatch: The error by which the change turned out not to be one that can be made to the stored rows.
         report: What the refresh did, once it is done.
     """
 

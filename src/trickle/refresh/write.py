@@ -14,6 +14,7 @@ from trickle.compute.evaluation import Evaluation, evaluate_by_spark
 from trickle.compute.inputs import Inputs
 from trickle.compute.leaves import Leaves
 from trickle.compute.rows import Rows
+from trickle.compute.spark import is_overflow
 from trickle.errors import StateError
 from trickle.model import reason as codes
 from trickle.model.cost import was_wrong
@@ -88,9 +89,20 @@ class Writer:
             application = Application(evaluation, self.tables.prepared, self.tables.target, self.watch)
             applied = application.apply(plan, self._write_record(now, record, None), now.state)
         except StateError as error:
-            if error.code != codes.STATE_MISMATCH:
+            if error.code not in (codes.STATE_MISMATCH, codes.SUM_OVERFLOW):
                 raise
             return replace(now, mismatch=error)
+        except Exception as error:
+            kept = program.state_table
+            if kept is None or kept.state is None or not is_overflow(error):
+                raise
+            # What lies between two sums that fit may not: from 9e37 to -9e37 it is more than 38 digits.
+            text = f"Stream table {self.tables.target.name}: the change of a sum does not fit its type."
+            mismatch = StateError(
+                codes.SUM_OVERFLOW, text, hint="Call refresh(full=True) once, or give it a narrower type."
+            )
+            mismatch.__cause__ = error
+            return replace(now, mismatch=mismatch)
         finally:
             evaluation.release()
         return replace(now, is_change_empty=True) if applied is None else self._commit(now, record, None, applied)

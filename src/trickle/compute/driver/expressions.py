@@ -471,9 +471,13 @@ def _cast(values: Any, type_: pa.DataType) -> Any:
     if are_decimals(values.type, type_):
         if type_.scale < values.type.scale:
             values = pc.round(values, type_.scale, round_mode="half_towards_infinity")
-    elif not are_whole(values.type) or not (are_whole(type_) or are_decimals(type_)):
+    elif not (_counts_whole(values.type) and (are_whole(type_) or are_decimals(type_))):
         raise NotHereError
     return values.cast(type_)
+
+
+def _counts_whole(kind: pa.DataType) -> bool:
+    return are_whole(kind) or (are_decimals(kind) and kind.scale == 0)
 
 
 def _type(name: str) -> pa.DataType:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as fn
 
 from trickle.errors import StateError
-from trickle.model.reason import STATE_MISMATCH
+from trickle.model.reason import STATE_MISMATCH, SUM_OVERFLOW
 from trickle.tables.delta.find import CACHE, all_equal
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def add_up(name: str, stored: DataFrame, delta: DataFrame, keys: Sequence[str], 
         sums.unpersist()
     if overflows:
         raise StateError(
-            "SUM_OVERFLOW", f"Stream table {name}: a sum does not fit its type.", hint="Give it a wider one with CAST."
+            SUM_OVERFLOW, f"Stream table {name}: a sum does not fit its type.", hint="Give it a wider one with CAST."
         )
     if lowest is not None and lowest < 0:
         raise StateError(

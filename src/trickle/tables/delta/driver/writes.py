@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trickle.errors import StateError
-from trickle.model.reason import STATE_MISMATCH
+from trickle.model.reason import STATE_MISMATCH, SUM_OVERFLOW
 from trickle.tables.arrow.edit import MissingRowsError, edit_bag, edit_keys, edit_sum
 from trickle.tables.contract import WEIGHT, check_count
 from trickle.tables.delta.driver.find import Finder
@@ -128,7 +128,7 @@ class DriverWrites:
             ) from error
         except OverflowError as error:
             raise StateError(
-                "SUM_OVERFLOW",
+                SUM_OVERFLOW,
                 f"Stream table {self.target.name}: {error}.",
                 hint="Give the column a wider type with CAST.",
             ) from error
