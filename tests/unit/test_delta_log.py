@@ -369,8 +369,32 @@ def test_on_other_storage_malformed_commits_and_refusals_of_delta_are_named() ->
     ],
 )
 def test_a_frontier_holds_only_if_its_commit_is_the_one_of_then(old, new, now, code) -> None:
-    source = SimpleNamespace(head=lambda: 7, digest=now.get)
+    source = SimpleNamespace(head=lambda: 7, digest=lambda version, _before=0: now.get(version), overwrites_late=True)
     before, after = (SourceVersion(version=v, identity="one", digest=d) for v, d in (old, new))
     reason = why_restored("orders", source, before, after)
 
     assert (reason.code if reason else None) == code
+
+
+def test_a_commit_that_was_there_in_part_is_another_when_it_is_whole(tmp_path: Path) -> None:
+    """On a file system, where commits may be copied bit by bit; nothing overwrites them late."""
+    log = table(tmp_path, *(lines(add(name)) for name in "abcde"))
+    source = SimpleNamespace(head=log.head, digest=log.digest, overwrites_late=False)
+    seen = SourceVersion(version=5, identity="one", digest=log.digest(log.head(), 3))
+    write(tmp_path, 7, lines(add("g")))
+
+    assert seen.digest is not None
+    assert seen.digest.count(".") == 3
+    assert log.digest(5) == seen.digest.split(".")[0]
+    assert why_restored("orders", source, seen, seen) is None
+    write(tmp_path, 3, lines(add("c"), add("d")))
+    reason = why_restored("orders", source, seen, SourceVersion(version=6, identity="one", digest="f"))
+
+    assert reason is not None
+    assert reason.code == "SOURCE_RESTORED"
+    assert "version 3" in reason.text
+    write(tmp_path, 3, "[]")
+    assert why_restored("orders", source, seen, SourceVersion(version=6, identity="one", digest="f")) is None
+    write(tmp_path, 1, lines(add("x")))
+    assert log.digest(5, 9) != log.digest(5, 3)
+    assert seen.is_same(SourceVersion(version=5, identity="one", digest=log.digest(5)))

@@ -55,10 +55,9 @@ class Table:
     def record(self, version: int) -> None:
         assert version >= 0
 
-    def digests(self, versions: range) -> tuple[str, ...]:
-        return tuple(map(self.digest, versions))
+    overwrites_late = False
 
-    def digest(self, version: int) -> str:
+    def digest(self, version: int, _before: int = 0) -> str:
         return f"{self.name} {version}"
 
     def keys(self, _: int) -> Any:
@@ -282,7 +281,7 @@ def test_lost_state_is_an_error_in_mode_differential_before_anything_is_written(
 
 def test_state_that_was_put_back_is_noticed(counts):
     state = counts.store.table
-    state.digest = lambda version: f"restored {version}"
+    state.digest = lambda version, _before=0: f"restored {version}"
     counts.orders.versions.append(Counter({(1,): 3}))
 
     report, _ = counts.refresh()

@@ -39,10 +39,9 @@ class Source:
     def record(self, version: int) -> None:
         assert version >= 0
 
-    def digests(self, versions: range) -> tuple[str, ...]:
-        return tuple(map(self.digest, versions))
+    overwrites_late = False
 
-    def digest(self, version: int) -> str:
+    def digest(self, version: int, _before: int = 0) -> str:
         return f"d{version}"
 
     def classify(self, since: int, upto: int, columns: object) -> VersionRange:
@@ -159,7 +158,7 @@ def test_a_definition_that_is_not_the_planned_one_is_not_replaced():
 
 def test_a_run_goes_to_its_own_version_of_a_source_that_is_not_the_one_of_before():
     source = Source(newest=4)
-    source.digest = lambda version: f"restored {version}"
+    source.digest = lambda version, _before=0: f"restored {version}"
 
     now = look(tables_at(3, source), tables_at(3, source).target.state(), Request(pinned={"orders": 2}))
 

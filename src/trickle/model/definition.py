@@ -30,24 +30,17 @@ class SourceVersion(Stored):
         identity: The id of the table; a recreated table has a different one.
         digest: The digest of the commit that made the version. A table that was restored from a backup and written to has
             the same id, and other rows under the same version numbers. None if the log no longer had the commit, and in
-            old records. On S3, where a late commit may overwrite another, those of some commits before it follow.
-        before: The digests of the commits before it that the refresh read too, the newest last, as far as they are remembered;
-            an empty text if the log did not have one. A commit may have been there in part when it was read.
+            old records. Those of commits before it follow where these may become others (``model/digests.py``).
     """
 
     version: int
     identity: str
     digest: str | None = None
-    before: tuple[str, ...] = ()
 
     def is_same(self, other: SourceVersion) -> bool:
         """Return whether both stand for the same rows, as far as is known."""
-        if (self.version, self.identity) != (other.version, other.identity):
-            return False
-        pairs = zip(reversed(self.before), reversed(other.before), strict=False)
-        if any(mine != its for mine, its in pairs if mine and its):
-            return False
-        return first_difference(self.digest, other.digest) is None
+        is_same_version = (self.version, self.identity) == (other.version, other.identity)
+        return is_same_version and first_difference(self.digest, other.digest) is None
 
 
 class BaseVersion(Stored):

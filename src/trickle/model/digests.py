@@ -1,7 +1,7 @@
 """What distinguishes a version of a table from another of the same number: the digest of its commit, and of those before it.
 
-Where a late commit may overwrite one that others have built on, the newest commit alone does not tell. A part is empty if the
-commit was not known.
+The newest commit alone does not tell where one that others were built on may become another: on S3 a late commit may overwrite
+it, and on a file system it may have been there in part when it was read. A part is empty if the commit was not known.
 """
 
 from __future__ import annotations
@@ -16,6 +16,15 @@ def digest_of_chain(digests: Iterable[str | None]) -> str:
     'c..a'
     """
     return ".".join(digest or "" for digest in digests)
+
+
+def commits_before(digest: str | None) -> int:
+    """Return how many commits before the version a digest tells of.
+
+    >>> commits_before("c..a"), commits_before("c"), commits_before(None)
+    (2, 0, 0)
+    """
+    return 0 if digest is None else digest.count(".")
 
 
 def is_same_digest(old: str | None, new: str | None) -> bool:

@@ -10,7 +10,7 @@ from trickle.errors import SourceError, StateError
 from trickle.model import reason as codes
 from trickle.model.cost import Change
 from trickle.model.definition import SourceVersion
-from trickle.model.digests import first_difference, is_same_digest
+from trickle.model.digests import commits_before, first_difference, is_same_digest
 from trickle.model.names import is_state_table, short_name
 from trickle.model.reason import Reason
 from trickle.refresh.decide import decide, why_recompute
@@ -111,19 +111,16 @@ def look_at_state_table(tables: RefreshTables, facts: StateTableFacts, record: R
     return replace(facts, digest=digest, is_empty=is_empty)
 
 
-def version_of(source: SourceTable, version: int) -> SourceVersion:
-    """Return what a frontier says of a version of a source."""
-    return SourceVersion(version=version, identity=source.identity(version), digest=source.digest(version))
+def version_of(source: SourceTable, version: int, before: int = 0) -> SourceVersion:
+    """Return what a frontier says of a version of a source, and perhaps of commits before it."""
+    return SourceVersion(version=version, identity=source.identity(version), digest=source.digest(version, before))
 
 
-def _read_before(version: int, old: SourceVersion | None, most: int) -> range:
-    """Return the versions before one that a refresh to it reads too, or that the refresh that stands on it has read."""
-    since = version - most
-    if old is not None and old.version < version:
-        since = max(since, old.version + 1)
-    elif old is not None and old.version == version:
-        since = version - len(old.before)
-    return range(max(since, 0), version)
+def _read_before(version: int, old: SourceVersion | None, most: int) -> int:
+    """Return how many commits before a version a refresh to it reads too, or the refresh that stands on it has read."""
+    if old is not None and old.version == version:
+        return commits_before(old.digest)
+    return min(most, version - old.version - 1) if old is not None and old.version < version else most
 
 
 def why_restored(
@@ -135,28 +132,20 @@ def why_restored(
     elif old.version > source.head():
         now = ""
     else:
-        now = new.digest if old.version == new.version else source.digest(old.version)
+        is_new = old.version == new.version
+        now = new.digest if is_new else source.digest(old.version, commits_before(old.digest))
     if old.digest is None or (now and first_difference(old.digest, now) is None):
-        return None if facts is not None else _why_mended(name, source, old)
+        return None
     if now is None:
         text = f"version {old.version} of source '{name}', which the last refresh used, is gone from its log"
         return Reason(codes.HISTORY_EXPIRED, text, f"Refresh more often, or {RESULT_FORMAT.keep_longer}.")
     back = first_difference(old.digest, now)
-    if back:
+    if back and source.overwrites_late:
         text = f"version {old.version - back} of source '{name}', which the last refresh read, was overwritten"
         return Reason(codes.COMMIT_OVERWRITTEN, f"{text} by another writer", codes.OVERWRITTEN_HINT)
-    text = f"version {old.version} of source '{name}' is not the one that the last refresh saw"
-    return Reason(codes.SOURCE_RESTORED, f"{text}: the table was put back to an earlier state, or its log was changed")
-
-
-def _why_mended(name: str, source: SourceTable, old: SourceVersion) -> Reason | None:
-    """Say which of the commits that the last refresh read is another by now; None if none is."""
-    read = range(old.version - len(old.before), old.version)
-    for version, seen, now in zip(read, old.before, source.digests(read) if old.before else (), strict=False):
-        if seen and now and seen != now:
-            text = f"version {version} of source '{name}' is not the one that the last refresh saw"
-            return Reason(codes.SOURCE_RESTORED, f"{text}: it was there in part, or the log was changed")
-    return None
+    text = f"version {old.version - (back or 0)} of source '{name}' is not the one that the last refresh saw"
+    why = "it was there in part" if back else "the table was put back to an earlier state"
+    return Reason(codes.SOURCE_RESTORED, f"{text}: {why}, or its log was changed")
 
 
 def _state_tables(tables: RefreshTables) -> tuple[StateTableFacts, ...]:
@@ -191,13 +180,10 @@ def _choose_versions(
         if version is not None and not 0 <= version <= head:
             text = f"source '{name}' has versions 0 to {head}, not {version}."
             raise SourceError("NO_SUCH_VERSION", text, hint="Use a version that exists.")
-        if version is None and name in pinned:
-            chosen = _not_back(source, frontier.get(name), min(pinned[name], head))
-        else:
-            chosen = version_of(source, head if version is None else version)
+        if version is None:
+            version = _not_back(source, frontier.get(name), min(pinned[name], head)) if name in pinned else head
         seen = None if request.full else frontier.get(name)
-        before = source.digests(_read_before(chosen.version, seen, tables.options.commit_digests))
-        goal[name] = chosen.model_copy(update={"before": before})
+        goal[name] = version_of(source, version, _read_before(version, seen, tables.options.commit_digests))
     if asked:
         text = f"{', '.join(map(repr, asked))} is not a source of '{tables.target.name}'."
         raise SourceError("UNKNOWN_SOURCE", text, hint=f"Its sources are {', '.join(prepared.sources)}.")
@@ -215,10 +201,10 @@ def _is_ahead(tables: RefreshTables, record: RefreshRecord, goal: Mapping[str, S
     )
 
 
-def _not_back(source: SourceTable, seen: SourceVersion | None, version: int) -> SourceVersion:
+def _not_back(source: SourceTable, seen: SourceVersion | None, version: int) -> int:
     """Return a version of a source, or the later one that the table stands for already."""
-    chosen = version_of(source, version)
-    return seen if seen is not None and _is_later(source, seen, chosen) else chosen
+    is_later = seen is not None and _is_later(source, seen, version_of(source, version))
+    return seen.version if seen is not None and is_later else version
 
 
 def _is_later(source: SourceTable, seen: SourceVersion, new: SourceVersion) -> bool:

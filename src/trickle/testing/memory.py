@@ -103,11 +103,9 @@ class MemorySource:
         """Return the id that this object alone has."""
         return self._id
 
-    def digests(self, versions: range) -> tuple[str, ...]:  # noqa: ARG002 - a version is never another
-        """Return nothing."""
-        return ()
+    overwrites_late = False
 
-    def digest(self, version: int) -> str | None:  # noqa: ARG002 - a version is never another
+    def digest(self, version: int, before: int = 0) -> str | None:  # noqa: ARG002 - a version is never another
         """Return nothing: identity and version are enough."""
         return None
 

@@ -90,22 +90,14 @@ class DeltaSource:
         """Return the table id in the metadata: a new table at the same path has another."""
         return str(self.log.metadata(version)["id"])
 
-    def digest(self, version: int) -> str | None:
+    def digest(self, version: int, before: int = 0) -> str | None:
         """Return what distinguishes a version from another of the same number, as in a restored backup."""
-        return self.log.digest(version)
+        return self.log.digest(version, before)
 
-    def digests(self, versions: range) -> tuple[str, ...]:
-        """Return the digests of versions, if their files are on a file system: there they may be copied bit by bit."""
-        folder = self.log.folder
-        if folder is None or folder.storage.path(folder.address) is None:
-            return ()
-        return tuple(map(self._digest_if_readable, versions))
-
-    def _digest_if_readable(self, version: int) -> str:
-        try:
-            return self.log.digest(version) or ""
-        except SourceError:
-            return ""  # whoever needs it is told
+    @property
+    def overwrites_late(self) -> bool:
+        """Whether Delta's own commits have no condition there."""
+        return self.log.folder is not None and self.log.folder.storage.overwrites_late
 
     def record(self, version: int) -> str | None:
         """Return what the refresh that made a version says of itself: that of the newest commit of ours up to it."""
