@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 
-from trickle import DefinitionError, SourceError, StateError, Trickle
+from trickle import DefinitionError, Options, SourceError, StateError, Trickle
+from trickle.refresh.run import Refresh
+from trickle.refresh.steps import ApplyChange
 
 QUERY = "SELECT k, sum(v) AS total, count(*) AS n FROM src GROUP BY k"
 
@@ -75,6 +77,49 @@ def test_a_table_behind_vacuumed_history_recovers(spark, t):
     spark.sql("INSERT INTO src VALUES (7, 'a', 1, 1)")
     assert t.refresh("sums").mode == "differential"
     assert is_exact(spark, "sums", QUERY)
+
+
+@pytest.mark.parametrize("place", ["disk", "object store"])
+@pytest.mark.parametrize("with_feed", [True, False])
+def test_a_source_that_is_vacuumed_while_its_change_is_read_has_expired(
+    spark, t, s3, monkeypatch, request, place, with_feed
+):
+    if place == "object store":
+        spark.sql("CREATE DATABASE vacuumed LOCATION 's3a://lake/vacuumed'")
+        request.addfinalizer(lambda: spark.sql("DROP DATABASE vacuumed CASCADE"))
+    schema = "vacuumed" if place == "object store" else "moving"
+    properties = f"TBLPROPERTIES (delta.enableChangeDataFeed = {with_feed})"
+    spark.sql(f"CREATE TABLE {schema}.fed USING delta {properties} AS SELECT id, 1 AS v FROM range(9)")
+    query = f"SELECT id % 3 AS k, sum(v) AS s, count(*) AS n FROM {schema}.fed GROUP BY 1"
+    t = Trickle(spark, options=Options(read_ahead_bytes=0, disk_cache_bytes=0))
+    for name, mode in (("loose", "auto"), ("strict", "differential")):
+        t.create(name, query, mode=mode)
+    perform, done = Refresh._perform, set()
+
+    def vacuum_before(self, step, now):
+        if isinstance(step, ApplyChange) and now.table not in done:
+            done.add(now.table)
+            spark.sql(f"VACUUM {schema}.fed RETAIN 0 HOURS")
+        return perform(self, step, now)
+
+    monkeypatch.setattr(Refresh, "_perform", vacuum_before)
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    request.addfinalizer(lambda: spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled"))
+
+    spark.sql(f"UPDATE {schema}.fed SET v = v + 1 WHERE id < 3")
+    spark.sql(f"DELETE FROM {schema}.fed WHERE id = 4")
+    loose = t.refresh("loose")
+    spark.sql(f"UPDATE {schema}.fed SET v = v + 1 WHERE id = 5")
+    with pytest.raises((SourceError, StateError)) as refused:
+        t.refresh("strict")
+
+    assert done
+    assert (loose.mode, loose.reason.code) == ("full", "HISTORY_EXPIRED")
+    assert refused.value.code == "HISTORY_EXPIRED"
+    assert t.refresh("strict", full=True).mode == "full"
+    spark.sql(f"INSERT INTO {schema}.fed VALUES (10, 1)")
+    assert {t.refresh(name).mode for name in ("loose", "strict")} == {"differential"}
+    assert all(is_exact(spark, name, query) for name in ("loose", "strict"))
 
 
 def test_a_query_of_all_columns_gets_those_that_come(spark, t):

@@ -99,7 +99,14 @@ class Refresh:
         while steps:
             if self.request.before_step is not None:
                 self.request.before_step(steps[0])
-            learnt = self._perform(steps[0], now)
+            try:
+                learnt = self._perform(steps[0], now)
+            except (CancelledError, ConflictError, StateTooBigError):
+                raise
+            except Exception:
+                learnt = self._find_expired(steps[0], now)
+                if learnt is None:
+                    raise
             # A step that learns nothing new leaves the decision as it is.
             now, steps = (now, steps[1:]) if learnt is None else (learnt, decide(learnt))
         if now.report is None:
@@ -131,6 +138,17 @@ class Refresh:
                 return None
             case _:
                 assert_never(step)
+
+    def _find_expired(self, step: Step, now: Situation) -> Situation | None:
+        """Return the situation if a change could not be read because files of a source went since the look; else None."""
+        if not isinstance(step, ApplyChange) or (self.request.deadline is not None and self.request.deadline.is_over):
+            return None
+        look_again()
+        try:
+            found = look_at_ranges(self.tables, replace(now, ranges={}), now.ranges)
+        except Exception:
+            return None  # the error of the step says more
+        return found if any(versions.broken is not None for versions in found.ranges.values()) else None
 
     @property
     def _writer(self) -> Writer:
