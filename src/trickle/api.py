@@ -561,7 +561,7 @@ class Trickle:
 
     @verb
     def drop(self, name: str, *, cascade: bool = False) -> None:
-        """Drop a stream table and its data.
+        """Drop a stream table and its data, also one whose log can no longer be read if anything tells that it is one.
 
         Args:
             name: The stream table.

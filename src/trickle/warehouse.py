@@ -14,6 +14,7 @@ as long as the process, as Spark's catalog has it.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -93,6 +94,9 @@ def _step(catalog: _Catalog, folder: str, *, is_settled: bool = False) -> bool:
     return True
 
 
+_COMMIT: Final = re.compile(r"\d{20}\.json")
+
+
 def _log(table: str) -> str:
     return f"{table}/_delta_log"
 
@@ -119,7 +123,8 @@ def _has_log(table: str) -> bool:
 def _has_commit(table: str) -> bool:
     folder = folder_at(_log(table))
     names = () if folder is None else folder.storage.names(folder.address)
-    return any(name.endswith((".json", ".parquet")) for name in names)
+    # A checkpoint alone may have been written after its table was dropped.
+    return any(map(_COMMIT.fullmatch, names))
 
 
 def _uri(location: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from trickle.engine.arguments import check_differentiable, check_layout, read_options
@@ -225,7 +226,7 @@ class Alter:
         with self.engine.tables.lock(old):
             self.engine.tables.find(old)
             self.engine.catalog.refuse_existing(new)
-            self._refuse_read(old, "renamed", "Replace their queries first.")
+            _refuse_read(self.find_graph(), old, "renamed", "Replace their queries first.")
             self.engine.catalog.rename(old, new)
             self.engine.tables.forget(old)
         return new
@@ -233,31 +234,29 @@ class Alter:
     def drop(self, name: str, *, cascade: bool) -> tuple[str, ...]:
         """Drop a stream table and its data, with ``cascade`` what reads it, too; return what was dropped."""
         full_name = self.engine.qualify(name)
-        self.engine.tables.find(full_name)
+        wreck = self.engine.tables.find_wreck(full_name)
+        if wreck is None:
+            self.engine.tables.find(full_name)
+        graph = self.find_graph({} if wreck is None else {full_name: wreck})
         if not cascade:
-            self._refuse_read(full_name, "dropped", "Drop them first, or drop all with cascade=True.")
-        dropped = self.readers_first([full_name]) if cascade else (full_name,)
+            _refuse_read(graph, full_name, "dropped", "Drop them first, or drop all with cascade=True.")
+        dropped = _readers_first(graph, [full_name]) if cascade else (full_name,)
         for each in dropped:
             with self.engine.tables.lock(each):
+                lies = self.engine.catalog.location(each)
                 self.engine.catalog.drop(each)
+                if each == full_name and wreck is not None:
+                    self.engine.catalog.results.delete_rest(each, lies)
                 self.engine.tables.forget(each)
         return dropped
 
-    def _refuse_read(self, name: str, what: str, hint: str) -> None:
-        readers = self.find_graph().readers(name)
-        if readers:
-            text = f"stream table '{name}' cannot be {what}: {', '.join(readers)} {_reads(readers)} it."
-            raise DefinitionError("STILL_READ", text, hint=hint)
+    def find_graph(self, wrecks: Mapping[str, str] = MappingProxyType({})) -> Graph:
+        """Find out who reads whom by what the last refreshes saw: nothing is compiled for it.
 
-    def readers_first(self, names: Collection[str]) -> tuple[str, ...]:
-        """Return stream tables and all that read them, directly or not, each before what it reads."""
-        graph = Graph({**dict.fromkeys(names, ()), **self.find_graph().reads})
-        waves = graph.waves(graph.downstream(names))
-        return tuple(name for wave in reversed(waves) for name in wave)
-
-    def find_graph(self) -> Graph:
-        """Find out who reads whom by what the last refreshes saw: nothing is compiled for it."""
+        ``wrecks`` has the ids of stream tables whose logs cannot be read.
+        """
         seen = {name: self._seen(name) for name, _ in self.engine.tables.list_all()}
+        seen |= {name: (identity, ()) for name, identity in wrecks.items()}
         names = {identity: name for name, (identity, _) in seen.items()}
         return Graph({name: tuple(names[i] for i in read if i in names) for name, (_, read) in seen.items()})
 
@@ -288,6 +287,19 @@ def _with_rows_kept(table: OpenTable, definition: Definition) -> Planned:
     """Plan other options for the same query; another partitioning takes writing the rows anew."""
     is_laid_out_anew = table.definition.options.partition_by != definition.options.partition_by
     return Planned(table, definition, (table.analysed, table.prepared) if is_laid_out_anew else None)
+
+
+def _refuse_read(graph: Graph, name: str, what: str, hint: str) -> None:
+    readers = graph.readers(name)
+    if readers:
+        text = f"stream table '{name}' cannot be {what}: {', '.join(readers)} {_reads(readers)} it."
+        raise DefinitionError("STILL_READ", text, hint=hint)
+
+
+def _readers_first(graph: Graph, names: Collection[str]) -> tuple[str, ...]:
+    whole = Graph({**dict.fromkeys(names, ()), **graph.reads})
+    waves = whole.waves(whole.downstream(names))
+    return tuple(name for wave in reversed(waves) for name in wave)
 
 
 def _reads(readers: Collection[str]) -> str:

@@ -171,6 +171,13 @@ class OpenTables:
             raise UnknownTableError("COPY_OF_STREAM_TABLE", text, hint=hint)
         return FoundTable(name, location, marks.definition, marks.is_copy)
 
+    def find_wreck(self, name: str) -> str | None:
+        """Return the id of a stream table whose log can no longer be read, empty if that is not known; None if it is none."""
+        known = self._open.get(name)
+        return self._catalog.results.wreck(
+            name, self._catalog.location(name), None if known is None else known.location
+        )
+
     def list_all(self) -> Iterator[tuple[str, Definition]]:
         """Return the stream tables of the catalog; one whose log or definition cannot be read is left out, with a warning."""
         for found in self._find_all():

@@ -94,15 +94,16 @@ class SourceTable(Protocol):
         """Return the id of the table; a recreated table has a different one."""
         ...
 
-    def digest(self, version: int) -> str | None:
-        """Return what distinguishes a version from another of the same table and number, None if it is no longer known."""
+    def digest(self, version: int, before: int = 0) -> str | None:
+        """Return what distinguishes a version from another of the same table and number, None if it is no longer known.
+
+        It tells of so many commits ``before`` it, too, where a commit may be there in part (``model/digests.py``).
+        """
         ...
 
-    def digests(self, versions: range) -> tuple[str, ...]:
-        """Return the digests of versions, empty texts for those that are not known.
-
-        Nothing at all where a commit is there as a whole or not at all, so that nobody can have read a part of it.
-        """
+    @property
+    def overwrites_late(self) -> bool:
+        """Whether a commit that comes late may overwrite one that others were built on; then digests tell of some before."""
         ...
 
     def record(self, version: int) -> str | None:

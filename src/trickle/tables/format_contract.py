@@ -156,6 +156,18 @@ class TableFormat(Protocol):
         """Say what makes the table at a place a stream table; None if it is an ordinary one, or of another format."""
         ...
 
+    def wreck(self, name: str, location: str | None, ours: str | None) -> str | None:
+        """Return the id of a stream table whose log can no longer be read, empty if not even that is known.
+
+        None if the log can be read, or nothing tells that the table was a stream table. The catalog has it at ``location``, or
+        knows it no more; at the place ``ours`` it was one.
+        """
+        ...
+
+    def delete_rest(self, name: str, location: str | None) -> None:
+        """Delete what is left of a dropped stream table that the catalog had at a place, if that is its folder for the name."""
+        ...
+
     def table_log(self, location: str) -> TableLog:
         """Return the log of the table at a place, for observers; reads nothing yet."""
         ...

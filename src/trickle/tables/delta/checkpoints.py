@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from trickle.tables.delta.driver.fit import checkpoint_interval
-from trickle.tables.delta.log import last_checkpoint
+from trickle.tables.delta.log import LOG_FOLDER, commit_file, last_checkpoint
 
 if TYPE_CHECKING:
     from trickle.tables.delta.table import DeltaTable
@@ -62,8 +62,24 @@ CHECKPOINTS: Final = Checkpoints()
 
 
 def _write(table: DeltaTable) -> None:
+    version, seen = -1, None
     try:
-        table.handle.update()
+        version = int(table.handle.update().version())
+        seen = _commit(table, version)
         table.handle.checkpoint()
     except Exception as error:  # the session may have ended, or the table gone; the next commit tries again
         _LOG.info("no checkpoint of %s was written: %s", table.location, error)
+    try:
+        if version >= 0 and _commit(table, version) != seen:
+            # The table was dropped meanwhile, perhaps created again: the checkpoint would be taken for a table, or for its.
+            table.handle.withdraw_checkpoint(version)
+    except Exception as error:  # as above; `create` removes what is left
+        _LOG.info("a late checkpoint of %s was not removed: %s", table.location, error)
+
+
+def _commit(table: DeltaTable, version: int) -> object:
+    """Return what tells the commit of a version from another, None if it is gone."""
+    folder = table.folder
+    if folder is not None:
+        return folder.storage.mark(commit_file(folder, version))
+    return table.handle.exists(f"{LOG_FOLDER}/{version:020d}.json") or None

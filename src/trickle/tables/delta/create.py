@@ -19,6 +19,7 @@ from trickle.tables.delta.jvm import DeltaHandle
 from trickle.tables.delta.leaf import location_of
 from trickle.tables.delta.properties import CHANGE_FEED, set_properties
 from trickle.tables.delta.target import DeltaTarget
+from trickle.tables.delta.wreck import is_leftover
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def make_target(
     _refuse_reserved(name, like)
     handle = _default_place(spark, identifier) if table.location is None else DeltaHandle(spark, table.location)
     with _one_at_a_time(handle):
+        if handle is not None and (left := folder_at(handle.location)) is not None and is_leftover(left):
+            handle.delete_folder()
         if spark.catalog.tableExists(sql_name(name)) or (handle is not None and _has_log(handle)):
             raise _taken(name)
         fresh = handle is not None and not handle.folder_exists()
@@ -200,6 +203,11 @@ def _identifier(spark: SparkSession, name: str) -> Jvm:
         raise DefinitionError(
             "BAD_NAME", f"{name!r} cannot be a table name.", hint="Use letters, digits and _, or quote it with `…`."
         ) from error
+
+
+def default_place(spark: SparkSession, name: str) -> DeltaHandle | None:
+    """Return the place where Spark's own catalog puts a table of that name; None for other catalogs."""
+    return _default_place(spark, _identifier(spark, name))
 
 
 def _default_place(spark: SparkSession, parts: Jvm) -> DeltaHandle | None:

@@ -12,7 +12,7 @@ from trickle.model.suspension import SUSPENDED_PROPERTY
 from trickle.model.table_options import NO_OPTIONS
 from trickle.model.verification import VERIFIED_PROPERTY
 from trickle.tables.delta.checkpoints import CHECKPOINTS
-from trickle.tables.delta.create import admit_columns, make_target
+from trickle.tables.delta.create import admit_columns, default_place, make_target
 from trickle.tables.delta.history import DeltaAppends
 from trickle.tables.delta.keys import store_keys
 from trickle.tables.delta.leaf import locate_leaf, location_of
@@ -23,6 +23,7 @@ from trickle.tables.delta.table import DeltaTable, open_table
 from trickle.tables.delta.table_log import DeltaTableLog
 from trickle.tables.delta.target import DeltaTarget
 from trickle.tables.delta.upkeep import DeltaUpkeep
+from trickle.tables.delta.wreck import find_wreck
 from trickle.tables.format_contract import LocatedTable, Marks
 
 if TYPE_CHECKING:
@@ -119,6 +120,19 @@ class DeltaFormat:
             return None
         is_copy = properties.get(TABLE_PROPERTY) != metadata.get("id")
         return Marks(str(found), is_copy, properties.get(SUSPENDED_PROPERTY), properties.get(VERIFIED_PROPERTY))
+
+    def wreck(self, name: str, location: str | None, ours: str | None) -> str | None:
+        """Return the id of a stream table whose log can no longer be read."""
+        if location is None:
+            place = default_place(self.spark, name)
+            location = None if place is None else place.location
+        return None if location is None else find_wreck(self._log(location), is_ours=location == ours)
+
+    def delete_rest(self, name: str, location: str | None) -> None:
+        """Delete what DROP TABLE left of a table without a log."""
+        place = default_place(self.spark, name)
+        if place is not None and location in (None, place.location) and place.folder_exists():
+            place.delete_folder()
 
     def table_log(self, location: str) -> DeltaTableLog:
         """Return the log of the table at a place, for observers."""

@@ -7,12 +7,13 @@ objects that only come back to this module.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from trickle.errors import SessionError, SourceError
 from trickle.model.reason import HISTORY_EXPIRED
+from trickle.tables.delta import STATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 Jvm = Any
 """A reference to a JVM object; py4j knows no types."""
+
+_LOG: Final = "_delta_log"
+_BESIDE_COMMITS: Final = frozenset({"_sidecars", "_staged_commits"})
+"""The folders in that of a log, which mean nothing without commits."""
 
 
 class DeltaHandle:
@@ -310,10 +315,30 @@ class DeltaHandle:
     def delete_empty_folder(self) -> None:
         """Delete the location if there is nothing in it but a log without commits."""
         folder, system = self._folder()
-        log = self._jvm.org.apache.hadoop.fs.Path(folder, "_delta_log")
+        log = self._jvm.org.apache.hadoop.fs.Path(folder, _LOG)
         for path in (log, folder):
             if system.exists(path) and len(system.listStatus(path)) == 0:
                 system.delete(path, False)
+
+    def withdraw_checkpoint(self, version: int) -> None:
+        """Delete a checkpoint whose commit is gone or another by now, and the folders that it made."""
+        folder, system = self._folder()
+        log = self._jvm.org.apache.hadoop.fs.Path(folder, _LOG)
+        if not system.exists(log):
+            return
+        names = [str(status.getPath().getName()) for status in system.listStatus(log)]
+        is_gone = not any(name.endswith(".json") for name in names)
+        for name in names:
+            # The hint to the last checkpoint may be missing.
+            is_mine = name.startswith(f"{version:020d}.checkpoint") or name == "_last_checkpoint"
+            if is_mine or (is_gone and name in _BESIDE_COMMITS):
+                system.delete(self._jvm.org.apache.hadoop.fs.Path(log, name), True)
+        self.delete_empty_folder()
+        while STATE_FOLDER in str(folder.toString()).split("/"):
+            folder = folder.getParent()
+            if system.exists(folder) and len(system.listStatus(folder)) == 0:
+                system.delete(folder, False)
+        self.forget()
 
     def _folder(self) -> tuple[Jvm, Jvm]:
         folder = self._jvm.org.apache.hadoop.fs.Path(self.location)

@@ -37,7 +37,7 @@ UNREADABLE_LOG: Final = "UNREADABLE_LOG"
 UNSUPPORTED_PROTOCOL: Final = "UNSUPPORTED_PROTOCOL"
 _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_INVALID_PROTOCOL_VERSION")
 _ANEW: Final = (
-    "Of a stream table, drop it by DROP TABLE of Spark and create it again: its rows follow from its sources."
+    "A stream table may be dropped, by drop() or DROP TABLE, and created again: its rows follow from its sources."
 )
 
 LOG_FOLDER: Final = "_delta_log"
@@ -268,31 +268,49 @@ class DeltaLogFiles:
                     if read is not None:
                         self._parsed(version, read[0].decode(), read[1])
 
-    def digest(self, version: int) -> str | None:
+    def digest(self, version: int, before: int = 0) -> str | None:
         """Return what distinguishes a version from another of the same number, None if the log no longer has it.
 
-        Where a late commit may overwrite one that others have built on, those before it are told too.
+        Where a late commit may overwrite one that others have built on, those before it are told too; on a file system, where
+        a log may be copied bit by bit, so many ``before`` it.
         """
         with self.lock:
-            known = self._commits.known(version)
-            if known is not None and known.mark is not None and self._mark_seen(version) not in (known.mark, None):
+            is_here = self.folder is not None and not self._is_far and not self._by_store()
+            copied = range(version - 1, max(version - before, 0) - 1, -1) if is_here else ()
+            if any(map(self._is_changed, (version, *copied))):
                 self._forget()
                 self._handle.forget()
-            before = self._before(version)
-            self._fetch([*before, version] if before else [])
+            late = self._overwritable(version)
+            self._fetch([*late, version] if late else [])
             commit = self._read_commit(version)
-            return None if commit is None else digest_of_chain([commit.digest, *map(self._digest_if_read, before)])
+            if commit is None:
+                return None
+            return digest_of_chain(
+                [commit.digest, *map(self._digest_if_known, late), *map(self._digest_if_readable, copied)]
+            )
 
-    def _before(self, version: int) -> list[int]:
+    def _is_changed(self, version: int) -> bool:
+        """Return whether a commit that was read is another by now."""
+        known = self._commits.known(version)
+        return known is not None and known.mark is not None and self._mark_seen(version) not in (known.mark, None)
+
+    def _overwritable(self, version: int) -> list[int]:
         """Return the versions before one, newest first, that a late commit may overwrite: those that are known to be there."""
         if self.folder is None or not self.folder.storage.overwrites_late or self._by_store():
             return []
         before = range(version - 1, max(version - LATE_COMMITS, 0) - 1, -1)
         return [v for v in before if v in self._marks or self._commits.known(v) is not None]
 
-    def _digest_if_read(self, version: int) -> str | None:
+    def _digest_if_known(self, version: int) -> str | None:
         known = self._commits.known(version)
         return None if known is None else known.commit.digest
+
+    def _digest_if_readable(self, version: int) -> str | None:
+        try:
+            commit = self._read_commit(version)
+        except SourceError:
+            return None  # whoever needs it is told
+        return None if commit is None else commit.digest
 
     def _read_by_store(self, start: int, end: int) -> None:
         with self.errors_named():

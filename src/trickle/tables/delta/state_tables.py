@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.delta import STATE_FOLDER
 from trickle.tables.delta.changes import paths_with_vectors
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import table_properties
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     from trickle.tables.cache.columns import ColumnCache
 
-FOLDER: Final = "_trickle"
 _GENERATION: Final = re.compile(r"g\d+")
 
 
@@ -179,14 +179,14 @@ class DeltaStateTables:
 
     def forget_other_generations(self) -> None:
         """Delete the state tables of queries that this one replaced; on a storage that the driver does not know they stay."""
-        folder = folder_at(f"{self.path}/{FOLDER}")
+        folder = folder_at(f"{self.path}/{STATE_FOLDER}")
         if folder is None or not folder.storage.is_folder(folder.address):
             return
         own = _subfolder(self._generation).rstrip("/")
         for entry in folder.storage.names(folder.address):
             is_own = entry == own if own else not _GENERATION.fullmatch(entry)
             if not is_own:
-                DeltaHandle(self.spark, f"{self.path}/{FOLDER}/{entry}").delete_folder()
+                DeltaHandle(self.spark, f"{self.path}/{STATE_FOLDER}/{entry}").delete_folder()
 
     def _exists(self, place: str) -> bool:
         folder = folder_at(place)
@@ -200,7 +200,7 @@ class DeltaStateTables:
         return {**table_properties(self.options), **short}
 
     def _place(self, name: str) -> str:
-        return f"{self.path}/{FOLDER}/{_subfolder(self._generation)}{name.strip('@')}"
+        return f"{self.path}/{STATE_FOLDER}/{_subfolder(self._generation)}{name.strip('@')}"
 
     def _make(self, place: str, like: DataFrame) -> None:
         schema = _nullable(like.schema)
