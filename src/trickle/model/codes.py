@@ -87,6 +87,11 @@ REASONS: Final[dict[str, Code]] = {
         "see [floating point](../limits.md#floating-point); otherwise `verify` after the refresh",
         ("StateError",),
     ),
+    "SUM_OVERFLOW": Code(
+        "the change of a sum of decimals needs more than 38 digits, though the sum does not",
+        "nothing; in mode `differential`, `refresh(full=True)` once. To exclude it, sum a narrower type",
+        ("StateError",),
+    ),
 }
 
 #: What a refresh, or the loop, warns of.
@@ -367,7 +372,8 @@ ERRORS: Final[dict[str, dict[str, Code]]] = {
             "a commit or checkpoint of a source's log, or of the stream table's own, violates the Delta format "
             "(truncated, empty, not UTF-8, two actions in a line …), or a commit is missing; the text names the table, "
             "the version and the file",
-            "wait if it is still being copied; else restore the file from a backup",
+            "wait if it is still being copied; else restore the file from a backup. A stream table can also be dropped and "
+            "created again",
         ),
         "UNSUPPORTED_PROTOCOL": Code(
             "a table needs a reader feature that Delta Lake 4.4 does not know; the text names it",
@@ -425,7 +431,6 @@ ERRORS: Final[dict[str, dict[str, Code]]] = {
             "`read` found no versions of the stream tables that stand for the same versions of the base tables",
             "`refresh_all()`, or raise the option `cut_versions`",
         ),
-        "SUM_OVERFLOW": Code("a stored sum no longer fits its column's type", "give the column a wider type with CAST"),
         "EMPTY_PARTITION": Code(
             "a column of `partition_by` got an empty text, which Delta stores as NULL in a partition column",
             "have the query give another text, or use `cluster_by`",
