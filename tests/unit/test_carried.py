@@ -126,3 +126,32 @@ def test_equal_hashes_alone_leave_nothing_out(monkeypatch):
 
     assert net([left[0]], [left[1]]) == net([before], [after])
     assert left[0].height == 500
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rows=st.lists(VALUES, min_size=1, max_size=40),
+    new=st.dictionaries(st.integers(0, 39), VALUES, max_size=4),
+    data=st.data(),
+)
+def test_rows_that_stay_in_their_places_are_left_out(rows, new, data):
+    after = [new.get(place, row) for place, row in enumerate(rows)]
+    half = data.draw(st.integers(0, len(rows)))
+    before, later = ([frame(some[:half]), frame(some[half:])] for some in (rows, after))
+
+    left = without_carried(before, data.draw(st.permutations(later)))
+
+    assert net([left[0]], [left[1]]) == net(before, later)
+
+
+def test_rows_that_stay_in_their_places_are_not_hashed(monkeypatch):
+    before = numbered(5000)
+    after = before.with_columns(kind=pl.when(pl.col("id") == 77).then(-1).otherwise("kind"))
+    hashed = []
+    hash_rows = pl.DataFrame.hash_rows
+    monkeypatch.setattr(pl.DataFrame, "hash_rows", lambda rows: hashed.append(rows.height) or hash_rows(rows))
+
+    left = without_carried([before], [after])
+
+    assert (left[0].height, left[1].height) == (1, 1)
+    assert max(hashed) == 1

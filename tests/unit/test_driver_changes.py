@@ -63,7 +63,7 @@ class Table:
         path = f"{len(list(self.folder.glob('*.parquet')))}.parquet"
         held = ("id", "f", "s") if self.is_partitioned else COLUMNS
         columns = [pa.array([(*row, value)[at] for row in rows], TYPES[n]) for at, n in enumerate(held)]
-        pq.write_table(pa.Table.from_arrays(columns, names=list(held)), self.folder / path)
+        pq.write_table(pa.Table.from_arrays(columns, names=list(held)), self.folder / path, row_group_size=100)
         return self._entry(path, rows, [], value)
 
     def _entry(self, path: str, rows: list[tuple], masked: list[int], value: str | None) -> dict[str, Any]:
@@ -246,3 +246,56 @@ def test_columns_of_masked_and_rewritten_files_are_decoded_once(tmp_path, monkey
         check_change(source, table, version - 1, version, ("s", "id"))
         check_change(source, table, version - 1, version, ("id",))
     assert sorted(Path(file).name for file in scanned) == ["1.parquet", "2.parquet", "3.parquet"]
+
+
+@pytest.mark.parametrize(("masked", "in_driver"), [({7}, True), ({7, 150}, True), (set(range(0, 2000, 50)), False)])
+def test_of_a_big_masked_file_only_some_row_groups_count(tmp_path, masked, in_driver):
+    table = Table(tmp_path, is_partitioned=False)
+    table.commit([table.add([(number, 0.5, "a") for number in range(2000)], "x")])
+    table.commit(table.mask("0.parquet", masked))
+    options = Options(driver_change_bytes=900)  # the log says that the file has 1000
+    source = DeltaSource(MagicMock(), "t", str(tmp_path), options=options)
+    versions = source.classify(1, 2, ("id",))
+    assert (versions.bytes, versions.masked_bytes) == (1000, 1000)
+
+    if in_driver:
+        check_change(source, table, 1, 2, ("id",))
+    else:
+        assert source.small_changes(versions, ("id",)) is None
+
+
+def test_of_a_big_masked_file_only_some_rows_are_decoded(tmp_path, monkeypatch):
+    table = Table(tmp_path, is_partitioned=False)
+    table.commit([table.add([(number, 0.5, "a") for number in range(2000)], "x")])
+    table.commit(table.mask("0.parquet", {707, 710}))
+    source = DeltaSource(MagicMock(), "t", str(tmp_path))
+    slices = []
+    cut = pl.LazyFrame.slice
+    monkeypatch.setattr(pl.LazyFrame, "slice", lambda rows, *told: slices.append(told) or cut(rows, *told))
+
+    check_change(source, table, 1, 2, ("id", "s"))
+
+    assert slices == [(707, 4)]
+
+
+@pytest.mark.parametrize(("compression", "decoded"), [("snappy", ("s",)), ("gzip", ("id", "s"))])
+def test_a_column_of_a_new_file_in_the_same_bytes_is_not_decoded(tmp_path, monkeypatch, compression, decoded):
+    rows = [(number, 0.5, "a") for number in range(2000)]
+    changed = [(number, 0.5, "b" if number == 77 else "a") for number in range(2000)]
+    table = Table(tmp_path, is_partitioned=False)
+    table.commit([table.add(rows, "x")])
+    table.commit([table.remove("0.parquet"), table.add([(0, 0.5, "z"), *rows[1:]], "x")])
+    options = Options(polars_net_rows=0)
+    source = DeltaSource(MagicMock(), "t", str(tmp_path), columns=ColumnCache(options), options=options)
+    check_change(source, table, 1, 2, ("id", "s"))
+    write = pq.write_table
+    monkeypatch.setattr(pq, "write_table", lambda *told, **more: write(*told, **more, compression=compression))
+    table.commit([table.remove("1.parquet"), table.add(changed, "x")])
+    finder = source._lookup.finder_of("t")
+    names = []
+    decode = finder._decoded
+    monkeypatch.setattr(finder, "_decoded", lambda *told: names.append(tuple(told[-1])) or decode(*told))
+
+    check_change(source, table, 2, 3, ("id", "s"))
+
+    assert names == [decoded]

@@ -65,7 +65,21 @@ def test_unknown_reader_features_are_left_to_spark() -> None:
     [
         {"type": "variant"},
         {"type": "void"},
-        {"type": {"type": "array", "elementType": "long", "containsNull": True}},
+        {"type": {"type": "map", "keyType": "long", "valueType": "long", "valueContainsNull": True}},
+        {"type": {"type": "array", "elementType": "variant", "containsNull": True}},
+        {
+            "type": {
+                "type": "struct",
+                "fields": [
+                    {
+                        "name": "x",
+                        "type": "long",
+                        "nullable": True,
+                        "metadata": {"delta.columnMapping.physicalName": "y"},
+                    }
+                ],
+            }
+        },
         {"type": "string", "metadata": {"__COLLATIONS": {"a": "icu.UNICODE_CI"}}},
         {"type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}},
         {"type": "long", "metadata": {"delta.generationExpression": "b + 1"}},

@@ -48,7 +48,7 @@ FACTS = {
         compute/driver/expressions.py: WHOLE_DOUBLES _MAX_DIGITS _WHOLE_NUMBERS _DAYS_OF_SHORT_YEARS
         compute/driver/groups.py: _BOUND
         rules/state_merged.py: _MAX_MAGNITUDES
-        tables/arrow/rows.py: _MAX_IDS
+        tables/arrow/rows.py: _MAX_IDS _BYTES
         tables/cache/column_index.py: _BITS _PLACE
         tables/cache/encoding.py: MAX_DIGITS
         tables/delta/driver/carried.py: _BITS
@@ -100,7 +100,7 @@ FACTS = {
     "weights of estimates: what is chosen by them has the same rows": """
         model/cost.py: _ROWS_A_SECOND _ROWS_A_SECOND_BEYOND _MOMENT _CLEARLY _CATCH_UP _WRONG _MATTERS
         schedule/loop.py: _LISTING_SHARE
-        tables/delta/driver/carried.py: _SAMPLE
+        tables/delta/driver/carried.py: _SAMPLE _FEW _MOST
         tables/delta/driver/masking.py: _ENOUGH
     """,
     "what is shown": """

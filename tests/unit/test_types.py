@@ -94,7 +94,10 @@ def test_every_type_has_an_arrow_type_and_the_facts_of_it() -> None:
     for name in NAMES:
         assert arrow_facts(arrow_type(name)) is facts_of(name)
     assert (
-        facts_of("string collate UNICODE_CI") is facts_of("array<int>") is arrow_facts(pa.list_(pa.int8())) is UNKNOWN
+        facts_of("string collate UNICODE_CI")
+        is facts_of("map<int,int>")
+        is arrow_facts(pa.map_(pa.int8(), pa.int8()))
+        is UNKNOWN
     )
 
 

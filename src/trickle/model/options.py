@@ -78,7 +78,10 @@ class Options:
         3_000_000, "rows", "Spark, not the driver, reads and computes changes with more rows.", in_memory=True
     )
     driver_change_bytes: int = _limit(
-        256 * MIB, "bytes", "Spark reads the files of a change if they are larger.", in_memory=True
+        256 * MIB,
+        "bytes",
+        "Spark reads the files of a change if they are larger; of files whose deletion vector alone changed, row groups count.",
+        in_memory=True,
     )
     driver_change_rows_read: int = _limit(
         20_000_000, "rows", "Spark reads a small change if its files have more rows.", in_memory=True

@@ -7,8 +7,9 @@ it, such as a collated string.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
@@ -170,7 +171,56 @@ def facts_of(name: str) -> TypeFacts:
     """
     if name.startswith("decimal("):
         return DECIMAL
-    return TYPES.get(name, UNKNOWN)
+    parts = parts_of(name)
+    return TYPES.get(name, UNKNOWN) if parts is None else nested_facts(facts_of(part) for _, part in parts)
+
+
+def nested_facts(parts: Iterable[TypeFacts]) -> TypeFacts:
+    """Return the facts of arrays and structs, given those of their parts.
+
+    Arrow and polars hold them, but neither compare nor group them: see ``trickle.tables.arrow.rows``.
+    """
+    some = list(parts)
+    if not all(facts.is_held for facts in some):
+        return UNKNOWN
+    return TypeFacts(
+        name="",
+        is_floating=any(facts.is_floating for facts in some),
+        is_grouped=all(facts.is_grouped for facts in some),
+        is_held=True,
+    )
+
+
+def parts_of(name: str) -> list[tuple[str, str]] | None:
+    """Return the names and types of the parts of an array or a struct; None for another type, or names of other signs.
+
+    >>> parts_of("struct<a:array<int>,b:decimal(10,2)>"), parts_of("array<date>"), parts_of("int")
+    ([('a', 'array<int>'), ('b', 'decimal(10,2)')], [('element', 'date')], None)
+    """
+    kind, _, inside = name.removesuffix(">").partition("<")
+    if kind == "array":
+        return [("element", inside)]
+    if kind != "struct":
+        return None
+    ends = [at for at, sign in enumerate(inside) if sign == "," and not _depth(inside[:at])]
+    fields = [inside[start + 1 : end].partition(":") for start, end in pairwise([-1, *ends, len(inside)])]
+    return (
+        [(field, type_) for field, _, type_ in fields] if all(re.fullmatch(r"\w+", f) for f, _, _ in fields) else None
+    )
+
+
+def _depth(text: str) -> int:
+    return sum((sign in "<(") - (sign in ">)") for sign in text)
+
+
+def leaves_of(name: str) -> list[str]:
+    """Return the types that a type is made of in the end: of one without parts, itself.
+
+    >>> leaves_of("array<struct<a:int,b:array<string>>>"), leaves_of("map<int,int>")
+    (['int', 'string'], ['map<int,int>'])
+    """
+    parts = parts_of(name)
+    return [name] if parts is None else [leaf for _, part in parts for leaf in leaves_of(part)]
 
 
 def facts_of_json(name: str) -> TypeFacts:

@@ -63,7 +63,8 @@ class VersionRange:
     Attributes:
         kind: ``none`` if no row changed, ``append`` if the change is append-only, else ``mixed``.
         rows: Upper bound of the changed rows, None if the log does not say.
-        bytes: Bytes that ``changes`` will have to read.
+        bytes: Bytes of the files that ``changes`` will have to read.
+        masked_bytes: Of these, the bytes of files of which only some rows count: they stayed, with another deletion vector.
         broken: Why the changes or the old snapshot are not available; then the other fields mean nothing.
     """
 
@@ -72,6 +73,7 @@ class VersionRange:
     kind: Literal["none", "append", "mixed"] = "none"
     rows: int | None = 0
     bytes: int = 0
+    masked_bytes: int = 0
     broken: Reason | None = None
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque
 from trickle.model.options import DEFAULT, Options
 from trickle.model.types import BOOLEAN, DECIMAL, DOUBLE, facts_of
-from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts, computed_type
+from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts, arrow_type, computed_type
 
 WHOLE_DOUBLES: Final = 2**53
 """Up to this limit doubles represent every integer."""
@@ -184,6 +184,8 @@ class Expressions:
         match expr:
             case Col(column):
                 return self._column_values(column, rows)
+            case Lit(None, Column() as like):
+                return pa.scalar(None, _type_of_null(like.type))
             case Lit(value, like):
                 return pa.scalar(value, _type(like.type) if like is not None else _LITERALS.get(type(value)))
             case Cast(Call("/", (dividend, divisor)), like):
@@ -478,6 +480,14 @@ def _cast(values: Any, type_: pa.DataType) -> Any:
 
 def _counts_whole(kind: pa.DataType) -> bool:
     return are_whole(kind) or (are_decimals(kind) and kind.scale == 0)
+
+
+def _type_of_null(name: str) -> pa.DataType:
+    """Return the type of NULLs, of which there are more than the driver computes with."""
+    found = computed_type(name) or arrow_type(name)
+    if found is None:
+        raise NotHereError
+    return found
 
 
 def _type(name: str) -> pa.DataType:

@@ -13,11 +13,15 @@ import pyarrow.compute as pc
 from trickle.algebra.expr import Call, Cast, Col, Column, Expr, Lit, Opaque, new_column
 from trickle.algebra.types import type_of
 from trickle.compute.driver.expressions import WHOLE_DOUBLES, Expressions, NotHereError, column_name, largest
+from trickle.compute.driver.nested import is_numbered, numbers
 from trickle.model.types import facts_of
+from trickle.tables.arrow.rows import row_bits
 from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
+
+_PLACE: Final = "__trickle_row"
 
 _BOUND: Final = 10**38
 """Sums of decimals stay below this."""
@@ -32,13 +36,20 @@ def group_rows(plan: Aggregate, rows: pl.DataFrame, expressions: Expressions) ->
         n: expressions.value(k, rows).to_arrow(compat_level=pl.CompatLevel.oldest())
         for n, k in zip(names, plan.keys, strict=True)
     }
+    held = {name: values for name, values in columns.items() if pa.types.is_nested(values.type)}
+    columns |= {name: pa.array(row_bits(pa.table({name: values}))) for name, values in held.items()}
     found = _Found(expressions, rows)
+    if held:
+        columns[_PLACE] = pa.array(range(rows.height), pa.int64())
+        found.functions.append((_PLACE, "min"))
     outputs = [None if o.expr in plan.keys else found.without_functions(o.expr) for o in plan.outputs]
     columns |= found.columns
     if not columns or len(set(names)) < len(names):
         raise NotHereError
     grouped = pa.table(columns).group_by(names, use_threads=False).aggregate(found.functions)
-    grouped = grouped.rename_columns([*names, *found.columns])
+    grouped = grouped.rename_columns([*names, *([_PLACE] if held else []), *found.columns])
+    for name, values in held.items():  # of each group the value of its first row
+        grouped = grouped.set_column(names.index(name), name, values.take(grouped[_PLACE].combine_chunks()))
     frame = pl.DataFrame(pl.from_arrow(grouped)).with_columns(pl.col(n).cast(pl.Int64) for n in found.whole_sums)
     made = []
     for output, expr in zip(plan.outputs, outputs, strict=True):
@@ -142,8 +153,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 def first_rows(plan: TopK, rows: pl.DataFrame, expressions: Expressions) -> pl.DataFrame:
     """Return the first rows in a total order."""
     keys = sort_keys(plan.order, plan.child, expressions)
-    ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
-    return ordered.slice(plan.offset, plan.limit)
+    ordered = keys.ranked(rows).sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last)
+    return ordered.slice(plan.offset, plan.limit).select(rows.columns)
 
 
 @dataclass(slots=True)
@@ -153,6 +164,11 @@ class SortKeys:
     columns: list[str] = field(default_factory=list)
     descending: list[bool] = field(default_factory=list)
     nulls_last: list[bool] = field(default_factory=list)
+    nested: dict[str, str] = field(default_factory=dict)
+
+    def ranked(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows with the ranks of arrays and structs, which polars orders otherwise than Spark, in further columns."""
+        return rows.with_columns(numbers(rows.get_column(name))[0].alias(of) for of, name in self.nested.items())
 
 
 def sort_keys(order: Sequence[Expr], child: Plan, expressions: Expressions) -> SortKeys:
@@ -160,9 +176,13 @@ def sort_keys(order: Sequence[Expr], child: Plan, expressions: Expressions) -> S
     keys = SortKeys()
     for expr in order:
         value, down, last = _order(expr, expressions)
-        if not isinstance(value, Col) or not facts_of(type_of(child, value.column)).is_compared:
+        type_ = type_of(child, value.column) if isinstance(value, Col) else ""
+        if not isinstance(value, Col) or not (facts_of(type_).is_compared or is_numbered(type_)):
             raise NotHereError
         name = column_name(value.column)
+        if is_numbered(type_):
+            name, of = f"{name}_rank", name
+            keys.nested[name] = of
         if name not in keys.columns:
             keys.columns.append(name)
             keys.descending.append(down)

@@ -10,6 +10,7 @@ from trickle.algebra.expr import Col
 from trickle.algebra.plan import Join, OuterJoin, SemiJoin
 from trickle.algebra.types import type_of
 from trickle.compute.driver.expressions import Expressions, NotHereError, column_name, run
+from trickle.compute.driver.nested import is_numbered, numbers
 from trickle.model.types import facts_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ _LEFT, _RIGHT = "left_row", "right_row"
 def join_rows(join: Join, left: pl.DataFrame, right: pl.DataFrame, expressions: Expressions) -> pl.LazyFrame:
     """Return the rows of a join of any kind, to be computed with what is done to them."""
     names = [column_name(c) for c in join.columns]
+    left, right = _with_numbers(join, left, right)
     if isinstance(join, SemiJoin):
         if join.keys and not join.residual and join.flag is None:
             how: Literal["semi", "anti"] = "semi" if join.kind == "semi" else "anti"
@@ -85,11 +87,29 @@ def _keys(join: Join, left: pl.DataFrame, right: pl.DataFrame) -> dict[str, Any]
     return {"left_on": ours, "right_on": theirs, "nulls_equal": join.keys[0].null_safe}
 
 
+def _with_numbers(join: Join, left: pl.DataFrame, right: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Add the numbers that stand in for keys that are arrays and structs."""
+    for place, key in enumerate(join.keys):
+        if not isinstance(key.left, Col) or not isinstance(key.right, Col):
+            raise NotHereError
+        if is_numbered(type_of(join.left, key.left.column)):
+            ours, theirs = (
+                left.get_column(column_name(key.left.column)),
+                right.get_column(column_name(key.right.column)),
+            )
+            if ours.dtype != theirs.dtype:
+                raise NotHereError
+            ours, theirs = numbers(ours, theirs)
+            left, right = left.with_columns(ours.alias(f"key{place}")), right.with_columns(theirs.alias(f"key{place}"))
+    return left, right
+
+
 def _names(join: Join, side: str) -> Sequence[str]:
     names = []
-    for key in join.keys:
+    for place, key in enumerate(join.keys):
         expr = getattr(key, side)
-        if not isinstance(expr, Col) or not facts_of(type_of(getattr(join, side), expr.column)).is_compared:
+        type_ = type_of(getattr(join, side), expr.column) if isinstance(expr, Col) else ""
+        if not isinstance(expr, Col) or not (facts_of(type_).is_compared or is_numbered(type_)):
             raise NotHereError
-        names.append(column_name(expr.column))
+        names.append(f"key{place}" if is_numbered(type_) else column_name(expr.column))
     return names

@@ -29,7 +29,9 @@ def ranked_rows(plan: Window, rows: pl.DataFrame, expressions: Expressions) -> p
     keys = sort_keys(plan.order, plan.child, expressions)
     if not keys.columns:
         raise NotHereError
-    ordered = rows.sort(keys.columns, descending=keys.descending, nulls_last=keys.nulls_last, maintain_order=True)
+    ordered = keys.ranked(rows).sort(
+        keys.columns, descending=keys.descending, nulls_last=keys.nulls_last, maintain_order=True
+    )
     columns = list(dict.fromkeys((*partition, *keys.columns)))
     number = _within(pl.int_range(1, pl.len() + 1, dtype=pl.Int32), partition)
     ordered = ordered.with_columns(number.alias(_NUMBER))

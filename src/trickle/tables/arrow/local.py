@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from trickle.tables.arrow.spark import arrow_frame
+from trickle.tables.arrow.types import as_value_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -115,7 +116,9 @@ def relation_rows(spark: SparkSession, plan: Any) -> pa.Table:
     schema = plan.schema()
     batches = converter.toBatchWithSchemaIterator(plan.data().iterator(), schema, 2**40, 2**40, "UTC", False, False)
     if not batches.hasNext():
-        return pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
+        return as_value_types(
+            pa.ipc.open_stream(converter.createEmptyArrowBatch(schema, "UTC", False, False)).read_all()
+        )
     # By a file: more than 8 kB on py4j's socket wait 40 ms for the receiver's delayed acknowledgement.
     with NamedTemporaryFile(prefix="trickle-") as file:
         stream = new_stream(new_file(file.name))
@@ -123,7 +126,7 @@ def relation_rows(spark: SparkSession, plan: Any) -> pa.Table:
         stream.close()
         data = file.read()
     # One batch, after the length that PythonRDD writes before each.
-    return pa.ipc.open_stream(pa.py_buffer(data)[4:]).read_all()
+    return as_value_types(pa.ipc.open_stream(pa.py_buffer(data)[4:]).read_all())
 
 
 _ARROW_CLASSES: Final[WeakKeyDictionary[SparkSession, tuple[Any, Any, Any, Any]]] = WeakKeyDictionary()

@@ -16,24 +16,28 @@ from trickle.model.nearness import distance, is_near
 from trickle.tables.arrow.types import arrow_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]
     Mask = NDArray[np.bool_]
+    Form = Callable[[Any], Any]
 
 _MAX_IDS: Final = 2**62
 """Larger numbers are renumbered before another column is added, so that they never overflow."""
 
+_BYTES: Final = 8
+"""Of a number."""
 
-def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:
-    """Number the rows of two tables with the same column types, equal rows alike."""
+
+def row_ids(first: pa.Table, second: pa.Table, form: Form | None = None) -> tuple[Numbers, Numbers]:
+    """Number the rows of two tables with the same column types, equal rows alike; ``form`` says what of values is equal."""
     count = first.num_rows + second.num_rows
     ids = np.zeros(count, np.int64)
     size = 1
     for left, right in zip(first.columns, second.columns, strict=True):
-        codes, kinds = _codes(pa.chunked_array([*left.chunks, *right.chunks], type=left.type))
+        codes, kinds = _codes(pa.chunked_array([*left.chunks, *right.chunks], type=left.type), form)
         if size * kinds > _MAX_IDS:
             ids, size = _codes(pa.chunked_array([pa.array(ids)]))
         ids = ids * kinds + codes
@@ -41,17 +45,63 @@ def row_ids(first: pa.Table, second: pa.Table) -> tuple[Numbers, Numbers]:
     return ids[: first.num_rows], ids[first.num_rows :]
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[Numbers, int]:
+def row_bits(rows: pa.Table) -> Numbers:
+    """Number rows, those alike that are the same to the bit."""
+    return row_ids(rows, rows.slice(0, 0), _as_bits)[0]
+
+
+def ranks(column: pa.ChunkedArray) -> pa.Array:
+    """Number the values of a column in Spark's order, equal ones alike: of arrays and structs whose leaves are compared.
+
+    Their parts are compared one after the other, NULL being the least, and then their lengths.
+    """
+    numbers, _ = _codes(column, order=True)
+    return pa.array(numbers, mask=column.is_null().to_numpy())
+
+
+def _codes(column: pa.ChunkedArray, form: Form | None = None, *, order: bool = False) -> tuple[Numbers, int]:
     """Number the values of a column from 0; returns how many different ones there are, at least 1."""
-    coded = pc.dictionary_encode(_normal(column).combine_chunks(), null_encoding="encode")
+    whole = (_normal if form is None else form)(_in_one(column))
+    if pa.types.is_nested(whole.type):
+        whole = _nested_keys(whole, form, order=order)
+    coded = pc.dictionary_encode(whole, null_encoding="encode")
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
-    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(coded.dictionary), 1)
+    numbers = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    if order:
+        values = coded.dictionary
+        sorted_ = np.roll(pc.sort_indices(values).to_numpy(), values.null_count)  # NULL is last there
+        numbers = np.argsort(sorted_)[numbers]
+    return numbers, max(len(coded.dictionary), 1)
+
+
+def _nested_keys(values: pa.Array, form: Form | None, *, order: bool) -> pa.Array:
+    """Return for arrays and structs the numbers of their parts, end to end, as bytes: equal ones are equal, and in order."""
+    if pa.types.is_struct(values.type):
+        parts = [_codes(pa.chunked_array([part]), form, order=order)[0] for part in values.flatten()]
+        numbers = np.stack(parts, axis=1) if parts else np.zeros((len(values), 0), np.int64)
+        ends = np.arange(len(values) + 1) * numbers.shape[1]
+    else:
+        numbers = _codes(pa.chunked_array([values.values]), form, order=order)[0]
+        ends = values.offsets.to_numpy()
+    places = pa.py_buffer((ends * _BYTES).astype(np.int64))
+    valid = pa.array(values.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+    data = pa.py_buffer(np.ascontiguousarray(numbers, ">i8"))
+    return pa.Array.from_buffers(pa.large_binary(), len(values), [valid, places, data])
+
+
+def _in_one(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _as_bits(column: Any) -> Any:
+    """Return floats as the whole numbers of the same bits."""
+    return column.view(f"int{column.type.bit_width}") if pa.types.is_floating(column.type) else column
 
 
 def _normal(column: Any) -> Any:
     """Normalise the zeros and NaNs of floats."""
-    if not arrow_facts(column.type).is_floating:
+    if not pa.types.is_floating(column.type):
         return column
     nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
@@ -65,6 +115,8 @@ def near(stored: pa.Table, wanted: pa.Table) -> Numbers:
     """
     places = np.arange(stored.num_rows)
     for column, values in zip(stored.columns, wanted.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            continue  # Arrow looks up no arrays and structs
         left = column if len(places) == stored.num_rows else column.take(pa.array(places))
         passed = pc.is_in(_normal(left), value_set=_normal(values).combine_chunks())
         places = places[passed.to_numpy()]

@@ -71,6 +71,8 @@ def _pass(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame
 
 def in_plain_layout(table: pa.Table) -> pa.Table:
     """Return each column in one piece and in the layout that files have: no dictionaries, no views."""
+    if not table.num_rows:
+        table = table.schema.empty_table()  # Spark takes no array in no piece
     plain = pa.schema([field.with_type(plain_type(field.type)) for field in table.schema])
     if plain.types != table.schema.types:
         table = table.cast(plain)

@@ -1,7 +1,7 @@
 """The types of Arrow and polars: which of Spark's they stand for, and in which layouts Arrow has the values of one type.
 
-What is not in the table goes through Spark: nested values, variants, strings that compare by a collation. What is known of a
-type, whatever it is called here, is said in ``model/types.py``.
+What is neither in the table nor made of what is in it goes through Spark: maps, variants, strings that compare by a collation.
+What is known of a type, whatever it is called here, is said in ``model/types.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 import pyarrow as pa
 
-from trickle.model.types import DECIMAL, STRING, TYPES, UNKNOWN, TypeFacts, decimal_digits, facts_of
+from trickle.model.types import (
+    DECIMAL,
+    STRING,
+    TYPES,
+    UNKNOWN,
+    TypeFacts,
+    decimal_digits,
+    facts_of,
+    nested_facts,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,15 +49,36 @@ ARROW_TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 def arrow_type(name: str) -> pa.DataType | None:
     """Return the Arrow type that holds a type's values as Spark has them, None if there is none.
 
-    >>> arrow_type("decimal(10,2)"), arrow_type("array<int>")
-    (Decimal128Type(decimal128(10, 2)), None)
+    >>> arrow_type("decimal(10,2)"), arrow_type("array<int>"), arrow_type("map<int,int>")
+    (Decimal128Type(decimal128(10, 2)), ListType(list<element: int32>), None)
     """
+    parts = parts_of(name)
+    if parts is not None:
+        types = [(part, arrow_type(type_)) for part, type_ in parts]
+        if any(type_ is None for _, type_ in types):
+            return None
+        return array_of(types[0][1]) if name.startswith("array<") else pa.struct(types)
     digits = decimal_digits(name)
     return ARROW_TYPES.get(name) if digits is None else pa.decimal128(*digits)
 
 
+def array_of(part: pa.DataType) -> pa.DataType:
+    """Return the type of arrays, whose parts are called as files call them, and may be NULL."""
+    return pa.list_(pa.field("element", part))
+
+
+def as_value_types(rows: pa.Table) -> pa.Table:
+    """Return rows with the types of its values, in one layout."""
+    plain = pa.schema([field.with_type(value_type(field.type)) for field in rows.schema])
+    return rows if plain.types == rows.schema.types else rows.cast(plain)
+
+
 def arrow_facts(type_: pa.DataType) -> TypeFacts:
     """Return what is known of the Spark type that an Arrow type stands for, in whatever layout it is held."""
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return nested_facts([arrow_facts(type_.value_type)])
+    if pa.types.is_struct(type_):
+        return nested_facts(arrow_facts(field.type) for field in type_)
     for test, name in _NAMES:
         if test(type_):
             return DECIMAL if name == DECIMAL.name else TYPES[name]
@@ -126,7 +157,15 @@ SAME_BITS: Final[Mapping[Any, pa.DataType]] = MappingProxyType({pl.Float32: pa.i
 
 
 def value_type(kind: Any) -> Any:
-    """Return the type that a column's values have in whatever layout they are held."""
+    """Return the type that a column's values have in whatever layout they are held; parts of them may be NULL."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return array_of(value_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, value_type(field.type)) for field in kind])
+    return _flat_type(kind)
+
+
+def _flat_type(kind: Any) -> Any:
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if any(test(kind) for test in _TEXTS):
         return pa.string()
@@ -135,7 +174,7 @@ def value_type(kind: Any) -> Any:
 
 def plain_type(kind: Any) -> Any:
     """Return the type of the same values in the layout that files have: no dictionaries, no views, at any depth."""
-    kind = value_type(kind)
+    kind = _flat_type(kind)
     if pa.types.is_fixed_size_binary(kind):
         return pa.binary()
     if any(test(kind) for test in _LISTS):

@@ -53,8 +53,12 @@ class ReadingPlan:
     @property
     def bytes(self) -> int:
         """Count the bytes of the files, before column pruning."""
-        whole = (*self.added, *self.removed, *self.feed, *(after for _, after in self.remasked))
-        return sum(file.size for file in whole)
+        return sum(file.size for file in (*self.added, *self.removed, *self.feed)) + self.masked_bytes
+
+    @property
+    def masked_bytes(self) -> int:
+        """Count the bytes of the files of which only some rows count."""
+        return sum(after.size for _, after in self.remasked)
 
     def at_risk(self, commits: Sequence[Commit]) -> set[str]:
         """List the files of this plan that VACUUM may have removed, given all commits since: those no longer in the table.

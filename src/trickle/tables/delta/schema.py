@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from trickle.model.types import DECIMAL, facts_of_json, is_widening
-from trickle.tables.arrow.types import arrow_type
+from trickle.tables.arrow.types import array_of, arrow_type
 from trickle.tables.contract import ColumnFact
 
 if TYPE_CHECKING:
@@ -29,14 +29,24 @@ def arrow_field(field: Mapping[str, Any], harmless: frozenset[str] = frozenset()
     >>> arrow_field({"name": "n", "type": "decimal(10,2)", "nullable": True, "metadata": {}}).type
     Decimal128Type(decimal128(10, 2))
     """
-    kind = field["type"]
-    if not isinstance(kind, str) or set(field.get("metadata") or ()) - _MEANINGLESS - harmless:
+    if set(field.get("metadata") or ()) - _MEANINGLESS - harmless:
         return None
-    facts = facts_of_json(kind)
-    found = arrow_type(kind if facts is DECIMAL else facts.name)
-    if found is None:
+    found = _arrow_type(field["type"])
+    return None if found is None else pa.field(field["name"], found, nullable=bool(field["nullable"]))
+
+
+def _arrow_type(kind: Any) -> pa.DataType | None:
+    """Return the Arrow type of a type of a schema; of a struct, if its fields have in files the names that they have here."""
+    if isinstance(kind, str):
+        facts = facts_of_json(kind)
+        return arrow_type(kind if facts is DECIMAL else facts.name)
+    if kind["type"] == "array":
+        part = _arrow_type(kind["elementType"])
+        return None if part is None else array_of(part)
+    if kind["type"] != "struct" or any(set(field.get("metadata") or ()) - {"comment"} for field in kind["fields"]):
         return None
-    return pa.field(field["name"], found, nullable=bool(field["nullable"]))
+    parts = [(field["name"], _arrow_type(field["type"])) for field in kind["fields"]]
+    return None if any(part is None for _, part in parts) or not parts else pa.struct(parts)
 
 
 def arrow_schema(metadata: Mapping[str, Any]) -> pa.Schema | None:

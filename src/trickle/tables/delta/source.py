@@ -163,6 +163,7 @@ class DeltaSource:
             kind="append" if plan.is_append else "mixed",
             rows=changed_rows(commits, plan),
             bytes=plan.bytes,
+            masked_bytes=plan.masked_bytes,
         )
 
     def _read_ahead(self, plan: ReadingPlan) -> None:

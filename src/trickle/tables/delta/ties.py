@@ -89,8 +89,8 @@ TIES: Final[Mapping[str, Tie]] = MappingProxyType(
             _features,
         ),
         "columns": Tie(
-            "columns of arrays, structs, maps, variants and texts with a collation, if the query reads them",
-            "keep what changes often in columns of simple types",
+            "columns of maps, variants, texts with a collation, and structs under column mapping, if the query reads them",
+            "keep what changes often in columns of other types: arrays of entries for maps",
             _columns,
         ),
         "partitions": Tie(

@@ -1,10 +1,12 @@
 """Leaves out the rows that a rewrite of files only carried over, without grouping all rows. Pure.
 
 Law    left after - left before = after - before, as bags; a row is left out only with an equal one of the other side
-How    Rows are cut into runs wherever the hashes of two neighbours say so: what stands side by side before and after is cut
-       alike. Runs that either side has once, by the sum of their hashes, are laid side by side and compared to the bit. What is
-       left is cut into shorter runs and compared again
-Cost   hashes and one comparison, a fraction of what grouping all rows costs. Rows in another order are left in, all of them
+How    Rows in the same places of two files of one length are compared there. The others are cut into runs wherever the hashes
+       of two neighbours say so: what stands side by side before and after is cut alike. Runs that either side has once, by the
+       sum of their hashes, are laid side by side and compared to the bit. What is left is cut into shorter runs and compared
+       again
+Cost   one comparison, and hashes where files differ in length: a fraction of what grouping all rows costs. Rows in another
+       order are left in, all of them
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from trickle.tables.arrow.rows import row_bits
 from trickle.tables.arrow.types import SAME_BITS
 
 if TYPE_CHECKING:
@@ -32,6 +35,12 @@ _RUNS: Final = (5, 2)
 _SAMPLE: Final = 4096
 """Rows of a file by which the file is found that it was made of."""
 
+_FEW: Final = 256
+_MOST: Final = 0.5
+"""Of so many first rows of two files of one length, the share that must be the same for all to be compared in place."""
+
+_NUMBER: Final = "__trickle_nested"
+
 _BITS: Final = 64
 
 
@@ -40,15 +49,54 @@ def without_carried(before: Sequence[pl.DataFrame], after: Sequence[pl.DataFrame
 
     First of each file with the one that it was made of, which keeps what is worked on small; then of all that is left.
     """
-    if any(dtype.is_nested() for dtype in before[0].dtypes):
-        return pl.concat(before), pl.concat(after)
-    old, new = ([_Hashed(rows, rows.hash_rows().to_numpy()) for rows in files] for files in (before, after))
+    names = before[0].columns
+    told = _told([*before, *after])
+    sides = told[: len(before)], told[len(before) :]
+    _leave_out_in_place(*sides)
+    old, new = ([_Hashed(rows, _flat(rows).hash_rows().to_numpy()) for rows in files] for files in sides)
     for mine, theirs in _paired(old, new):
         old[mine], new[theirs] = _left(old[mine], new[theirs], _RUNS[0])
     older, newer = _Hashed.of(old), _Hashed.of(new)
     for length in _RUNS:
         older, newer = _left(older, newer, length)
-    return older.rows, newer.rows
+    return older.rows.select(names), newer.rows.select(names)
+
+
+def _leave_out_in_place(before: list[pl.DataFrame], after: list[pl.DataFrame]) -> None:
+    """Leave out rows that are the same in the same places of two files, as an update leaves most: none of them is hashed."""
+    free = list(range(len(before)))
+    for new, rows in enumerate(after):
+        for old in [old for old in free if before[old].height == rows.height > 0]:
+            if _equal_rows(before[old].head(_FEW), rows.head(_FEW)).mean() > _MOST:
+                differs = ~_equal_rows(before[old], rows)
+                before[old], after[new] = _chosen(before[old], differs), _chosen(rows, differs)
+                free.remove(old)
+                break
+
+
+def _equal_rows(left: pl.DataFrame, right: pl.DataFrame) -> Mask:
+    """Tell which rows are the same, to the bit, as those in the same places of others."""
+    equal = np.ones(left.height, np.bool_)
+    for mine, theirs in zip(_flat(left).get_columns(), _flat(right).get_columns(), strict=True):
+        equal &= _is_equal(_as_bits(mine), _as_bits(theirs))
+    return equal
+
+
+def _told(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Number the arrays and structs of files, those alike that are the same to the bit: the numbers stand in for them."""
+    nested = [name for name, dtype in files[0].schema.items() if dtype.is_nested()]
+    if not nested:
+        return list(files)
+    every = pl.concat([rows.select(nested) for rows in files]).to_arrow(compat_level=pl.CompatLevel.oldest())
+    numbers = row_bits(every)
+    ends = np.cumsum([rows.height for rows in files])
+    parts = np.split(numbers, ends[:-1])
+    return [rows.with_columns(pl.Series(_NUMBER, part)) for rows, part in zip(files, parts, strict=True)]
+
+
+def _flat(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns that are compared."""
+    return rows.select(name for name, dtype in rows.schema.items() if not dtype.is_nested())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +191,9 @@ def _left(older: _Hashed, newer: _Hashed, length: int) -> tuple[_Hashed, _Hashed
     mine, theirs = mine[same][order], theirs[same][order]
     in_old, in_new = old.chosen(mine), new.chosen(theirs)
     places = None if bool((theirs[1:] > theirs[:-1]).all()) else new.rows(theirs)  # None: in their order
-    beside = _chosen(newer.rows, in_new) if places is None else newer.rows[places]
-    equal = np.ones(int(in_old.sum()), np.bool_)
-    for left, right in zip(_chosen(older.rows, in_old).get_columns(), beside.get_columns(), strict=True):
-        equal &= _is_equal(_as_bits(left), _as_bits(right))
+    flat = _flat(newer.rows)
+    beside = _chosen(flat, in_new) if places is None else flat[places]
+    equal = _equal_rows(_chosen(_flat(older.rows), in_old), beside)
     if not equal.all():
         places = np.flatnonzero(in_new) if places is None else places
         in_old[np.flatnonzero(in_old)[~equal]] = False

@@ -6,7 +6,7 @@ in six million rows costs about what reading their keys costs.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -181,7 +181,7 @@ class Finder:
         """Return the rows of files at some places, with exactly these columns, and the numbers of the files in their order.
 
         Raises:
-            NeedsSparkError: Only Spark can read a file, or a file is gone.
+            NeedsSparkError: Only Spark can read a file, a file is gone, or too much would have to be decoded.
         """
         names = [field.name for field in fields]
         facts = self._checked(files, fields, {})
@@ -200,12 +200,33 @@ class Finder:
                 columns = (room.held[name] for name in names)
                 found.append(pl.DataFrame([column.shown(column.numbers.gather(at)) for column in columns]))
                 order.append(number)
-            for number, rows in self._decoded(left, files, facts, names):
+            spans = {number: (int(places[number].min()), int(places[number].max()) + 1) for number in left}
+            few = [number for number, (start, end) in spans.items() if 2 * (end - start) <= facts[number].rows]
+            if self._bytes(facts, names, spans) > self._options.driver_change_bytes:
+                raise NeedsSparkError
+            for number in few:
+                start, end = spans[number]
+                with self._scannable([number], files, facts, names) as place:
+                    scan = pl.scan_parquet(place.files, **_AS_NAMED, **place.options)
+                    rows = scan.slice(start, end - start).select(names).collect()
+                read.append(rows[places[number] - start])
+                order.append(number)
+            for number, rows in self._decoded([number for number in left if number not in few], files, facts, names):
                 read.append(rows[places[number]])
                 order.append(number)
         except (pl.exceptions.PolarsError, FileNotFoundError, TooLargeError) as error:
             raise NeedsSparkError from error
         return _joined(_loose(fields), found, read), order
+
+    @staticmethod
+    def _bytes(facts: Sequence[Footer], names: Sequence[str], spans: Mapping[int, tuple[int, int]]) -> int:
+        """Count the bytes of columns that are decoded for some rows of files: those of the row groups that these are in."""
+        found = 0
+        for number, (start, end) in spans.items():
+            ends = list(accumulate(facts[number].groups, initial=0))
+            rows = sum(last - first for first, last in pairwise(ends) if first < end and start < last)
+            found += sum(facts[number].sizes[name] for name in names) * rows // max(facts[number].rows, 1)
+        return found
 
     def read(self, files: Sequence[str], fields: Sequence[pa.Field]) -> list[pl.DataFrame]:
         """Return all rows of files, for each file by itself, with exactly these columns.
@@ -220,6 +241,9 @@ class Finder:
         kept = None if self._columns is None else self._columns.rewritten
         places = [f"{self.table}:{file}" for file in files]
         found = [{n: None if kept is None else kept.known((place, n)) for n in types} for place in places]
+        for number, columns in enumerate(found):
+            for name in [name for name, column in columns.items() if column is None]:
+                columns[name] = self._same_bytes(number, name, files, facts, found)
         lacking: dict[tuple[str, ...], list[int]] = {}
         for number, columns in enumerate(found):
             lacking.setdefault(tuple(name for name, column in columns.items() if column is None), []).append(number)
@@ -237,6 +261,36 @@ class Finder:
             rows = pl.DataFrame([column for column in columns.values() if column is not None])
             frames.append(rows if rows.schema == types else rows.cast(types))
         return frames
+
+    def _same_bytes(
+        self,
+        number: int,
+        name: str,
+        files: Sequence[str],
+        facts: Sequence[Footer],
+        found: Sequence[Mapping[str, pl.Series | None]],
+    ) -> pl.Series | None:
+        """Return a column that is decoded of another file, which has it in the same bytes: an update leaves most columns.
+
+        Only of files on this machine: elsewhere to fetch the other one's bytes too takes longer than to decode.
+        """
+        mine = facts[number]
+        for other, columns in enumerate(found):
+            theirs, column = facts[other], columns[name]
+            alike = mine.types[name] == theirs.types[name] and mine.codes[name] == theirs.codes[name]
+            lengths = ([length for _, length in of.chunks[name]] for of in (mine, theirs))
+            if (
+                column is None
+                or not alike
+                or next(lengths) != next(lengths)
+                or self._storage.path(files[number]) is None
+            ):
+                continue
+            with suppress(OSError):
+                some = (self._storage.get_ranges(files[at], facts[at].chunks[name]) for at in (number, other))
+                if next(some) == next(some):
+                    return column
+        return None
 
     def rows(self, file: str) -> int:
         """Count the rows of a file.

@@ -32,17 +32,19 @@ _FOOTER_END: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Of a file: the types and ids of its columns, the bytes they may take when decoded, and its rows.
+    """Of a file: the types and ids of its columns, the bytes they may take when decoded, its rows and those of its row groups.
 
-    If it is elsewhere, also the places of the bytes of its footer and its columns.
+    Also the places of the bytes of its columns, how these are coded, and, if it is elsewhere, the place of its footer.
     """
 
     types: Mapping[str, Any]
     ids: Mapping[str, bytes]
     sizes: Mapping[str, int]
     rows: int
+    groups: Sequence[int] = ()
     footer: tuple[int, int] = (0, 0)
     chunks: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    codes: Mapping[str, Sequence[tuple[object, ...]]] = field(default_factory=dict)
 
     def parts(self, names: Iterable[str]) -> list[tuple[int, int]]:
         """Return what of a file elsewhere is read for some columns."""
@@ -68,35 +70,53 @@ def read_footer(storage: Storage, file: str) -> Footer:
             check_calendar(parquet)
             types = {field.name: value_type(field.type) for field in parquet.schema_arrow}
             ids = {f.name: id_ for f in parquet.schema_arrow if (id_ := (f.metadata or {}).get(FILE_FIELD_ID))}
-            facts = Footer(types, ids, _sizes(parquet.metadata), parquet.metadata.num_rows)
+            names = [field.name for field in parquet.schema_arrow for _ in range(_leaves(field.type))]
+            metadata = parquet.metadata
+            groups = tuple(metadata.row_group(place).num_rows for place in range(metadata.num_row_groups))
+            chunks, codes = _chunks(metadata, names)
+            facts = Footer(types, ids, _sizes(metadata, names), metadata.num_rows, groups, chunks=chunks, codes=codes)
             if not isinstance(place, io.IOBase):
                 return facts
-            length = parquet.metadata.serialized_size + _FOOTER_END
+            length = metadata.serialized_size + _FOOTER_END
             footer = place.seek(0, io.SEEK_END) - length, length
-            return replace(facts, footer=footer, chunks=_chunks(parquet.metadata))
+            return replace(facts, footer=footer)
     except (FileNotFoundError, pa.ArrowException) as error:
         raise NeedsSparkError from error
 
 
-def _chunks(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int]]]:
-    """Return where the bytes of a file's columns are, by name."""
+def _leaves(kind: pa.DataType) -> int:
+    """Return how many columns of Parquet a column is."""
+    return sum(_leaves(kind.field(place).type) for place in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
+
+
+def _chunks(
+    metadata: pq.FileMetaData, names: Sequence[str]
+) -> tuple[dict[str, list[tuple[int, int]]], dict[str, list[tuple[object, ...]]]]:
+    """Return where the bytes of a file's columns are, by name, and how they are coded.
+
+    ``names`` are those of the columns of Parquet.
+    """
     chunks: dict[str, list[tuple[int, int]]] = {}
+    codes: dict[str, list[tuple[object, ...]]] = {}
     for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
-        for chunk in (group.column(place) for place in range(group.num_columns)):
+        for place, name in enumerate(names):
+            chunk, levels = group.column(place), metadata.schema.column(place).max_definition_level
             starts = chunk.data_page_offset, chunk.dictionary_page_offset
             start = min(start for start in starts if start is not None)
-            chunks.setdefault(chunk.path_in_schema, []).append((start, chunk.total_compressed_size))
-    return chunks
+            chunks.setdefault(name, []).append((start, chunk.total_compressed_size))
+            pages = chunk.data_page_offset - start
+            codes.setdefault(name, []).append((chunk.compression, chunk.num_values, levels, pages))
+    return chunks, codes
 
 
-def _sizes(metadata: pq.FileMetaData) -> dict[str, int]:
+def _sizes(metadata: pq.FileMetaData, names: Sequence[str]) -> dict[str, int]:
     """Return the bytes that a file's columns may take when decoded, by name."""
     sizes: dict[str, int] = {}
     for group in (metadata.row_group(place) for place in range(metadata.num_row_groups)):
-        for place in range(group.num_columns):
-            chunk = group.column(place)
-            name = chunk.path_in_schema  # of a column that is not nested, its name
-            bytes_ = _width(chunk, metadata.schema.column(place), group.num_rows) * group.num_rows
+        for place, name in enumerate(names):
+            chunk, column = group.column(place), metadata.schema.column(place)
+            rows = chunk.num_values if column.max_repetition_level else group.num_rows
+            bytes_ = _width(chunk, column, rows) * rows
             sizes[name] = sizes.get(name, 0) + bytes_
     return sizes
 

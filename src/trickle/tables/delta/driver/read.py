@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
+from trickle.tables.arrow.rows import row_bits, with_places
 from trickle.tables.arrow.types import are_timestamps, arrow_facts, holds_the_same
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.carried import without_carried
@@ -44,9 +45,12 @@ _CAME: Final = pa.array(["insert", "update_postimage"])
 
 
 def is_small_change(versions: VersionRange, options: Options = DEFAULT) -> bool:
-    """Return whether a change may be read in the driver; rows that the log does not count are counted in the files."""
+    """Return whether a change may be read in the driver; what the log does not tell, the files do.
+
+    So for rows that it does not count, and for the bytes of rows that a vector masks.
+    """
     few = versions.rows is None or versions.rows <= options.driver_change_rows
-    return few and versions.broken is None and versions.bytes <= options.driver_change_bytes
+    return few and versions.broken is None and versions.bytes - versions.masked_bytes <= options.driver_change_bytes
 
 
 def read_change(
@@ -156,6 +160,8 @@ class ChangeReader:
             with suppress(NeedsSparkError):
                 yield self._taken(self._finder, marked)
                 return
+        if sum(file.size for file, _, _ in marked) > self._options.driver_change_bytes:
+            raise NeedsSparkError
         for file, sign, places in marked:
             yield self._weighted(self._file(file).take(pa.array(places)), sign)
 
@@ -319,6 +325,8 @@ def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) ->
     if not names:
         total = pc.sum(change[WEIGHT]).as_py() or 0
         return pa.Table.from_arrays([pa.array([total] if total else [], pa.int64())], schema=schema)
+    if any(pa.types.is_nested(type_) for type_ in schema.types):
+        return _net_nested(change)
     change = change.rename_columns([*names, "w"])
     if change.num_rows > options.polars_net_rows and all(arrow_facts(type_).is_bitwise for type_ in schema.types):
         rows = pl.DataFrame(pl.from_arrow(change)).lazy().group_by(names).agg(pl.col("w").sum())
@@ -327,3 +335,14 @@ def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) ->
     summed = change.group_by(names, use_threads=False).aggregate([("w", "sum")])
     summed = summed.filter(pc.not_equal(summed["w_sum"], 0)).select([*names, "w_sum"])
     return pa.Table.from_arrays(summed.columns, schema=schema)
+
+
+def _net_nested(change: pa.Table) -> pa.Table:
+    """Net rows with arrays or structs, which nothing groups: by the numbers of equal rows."""
+    numbers = row_bits(change.drop_columns([WEIGHT]))
+    _, places, groups = np.unique(numbers, return_index=True, return_inverse=True)
+    sums = np.zeros(len(places), np.int64)
+    np.add.at(sums, groups, change[WEIGHT].to_numpy())
+    left = np.flatnonzero(sums)
+    rows = with_places(change, places[left])
+    return rows.set_column(rows.num_columns - 1, change.schema.field(WEIGHT), pa.array(sums[left]))

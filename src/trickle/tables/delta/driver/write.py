@@ -98,7 +98,8 @@ def _bounded(rows: pa.Table) -> list[str]:
     Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
     """
     pairs = zip(rows.schema, rows.columns, strict=True)
-    return [f.name for f, c in pairs if not (arrow_facts(f.type).is_floating and pc.any(pc.is_nan(c)).as_py())]
+    flat = [(f, c) for f, c in pairs if not pa.types.is_nested(f.type)]
+    return [f.name for f, c in flat if not (arrow_facts(f.type).is_floating and pc.any(pc.is_nan(c)).as_py())]
 
 
 def removal(file: FileAction) -> Action:
@@ -124,7 +125,8 @@ def statistics(rows: pa.Table) -> str:
             continue
         for end, value in pc.min_max(column).as_py().items():
             bounds[end][field.name] = value
-    nulls = {name: column.null_count for name, column in zip(rows.column_names, rows.columns, strict=True)}
+    # Of a struct the log has counts for each of its fields, or none.
+    nulls = {field.name: rows[field.name].null_count for field in rows.schema if not pa.types.is_struct(field.type)}
     return json.dumps(
         {"numRecords": rows.num_rows, "minValues": bounds["min"], "maxValues": bounds["max"], "nullCount": nulls}
     )
