@@ -16,7 +16,7 @@ from trickle.compute.driver.expressions import WHOLE_DOUBLES, Expressions, NotHe
 from trickle.compute.driver.nested import is_numbered, numbers
 from trickle.model.types import facts_of
 from trickle.tables.arrow.rows import row_bits
-from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts
+from trickle.tables.arrow.types import are_decimals, are_whole, arrow_facts, has_parts
 
 if TYPE_CHECKING:
     from trickle.algebra.plan import Aggregate, Plan, TopK
@@ -36,7 +36,7 @@ def group_rows(plan: Aggregate, rows: pl.DataFrame, expressions: Expressions) ->
         n: expressions.value(k, rows).to_arrow(compat_level=pl.CompatLevel.oldest())
         for n, k in zip(names, plan.keys, strict=True)
     }
-    held = {name: values for name, values in columns.items() if pa.types.is_nested(values.type)}
+    held = {name: values for name, values in columns.items() if has_parts(values.type)}
     columns |= {name: pa.array(row_bits(pa.table({name: values}))) for name, values in held.items()}
     found = _Found(expressions, rows)
     if held:

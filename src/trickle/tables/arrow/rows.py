@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trickle.model.nearness import distance, is_near
-from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.arrow.types import are_structs, arrow_facts, has_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,9 +61,8 @@ def ranks(column: pa.ChunkedArray) -> pa.Array:
 
 def _codes(column: pa.ChunkedArray, form: Form | None = None, *, order: bool = False) -> tuple[Numbers, int]:
     """Number the values of a column from 0; returns how many different ones there are, at least 1."""
-    whole = (_normal if form is None else form)(_in_one(column))
-    if pa.types.is_nested(whole.type):
-        whole = _nested_keys(whole, form, order=order)
+    whole = _in_one(column)
+    whole = _nested_keys(whole, form, order=order) if has_parts(whole.type) else (form or _normal)(whole)
     coded = pc.dictionary_encode(whole, null_encoding="encode")
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
@@ -77,7 +76,7 @@ def _codes(column: pa.ChunkedArray, form: Form | None = None, *, order: bool = F
 
 def _nested_keys(values: pa.Array, form: Form | None, *, order: bool) -> pa.Array:
     """Return for arrays and structs the numbers of their parts, end to end, as bytes: equal ones are equal, and in order."""
-    if pa.types.is_struct(values.type):
+    if are_structs(values.type):
         parts = [_codes(pa.chunked_array([part]), form, order=order)[0] for part in values.flatten()]
         numbers = np.stack(parts, axis=1) if parts else np.zeros((len(values), 0), np.int64)
         ends = np.arange(len(values) + 1) * numbers.shape[1]
@@ -96,12 +95,12 @@ def _in_one(column: pa.ChunkedArray) -> pa.Array:
 
 def _as_bits(column: Any) -> Any:
     """Return floats as the whole numbers of the same bits."""
-    return column.view(f"int{column.type.bit_width}") if pa.types.is_floating(column.type) else column
+    return column.view(f"int{column.type.bit_width}") if arrow_facts(column.type).is_floating else column
 
 
 def _normal(column: Any) -> Any:
     """Normalise the zeros and NaNs of floats."""
-    if not pa.types.is_floating(column.type):
+    if not arrow_facts(column.type).is_floating:
         return column
     nan, zero = (pa.scalar(value, column.type) for value in (float("nan"), 0.0))
     return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
@@ -115,7 +114,7 @@ def near(stored: pa.Table, wanted: pa.Table) -> Numbers:
     """
     places = np.arange(stored.num_rows)
     for column, values in zip(stored.columns, wanted.columns, strict=True):
-        if pa.types.is_nested(column.type):
+        if has_parts(column.type):
             continue  # Arrow looks up no arrays and structs
         left = column if len(places) == stored.num_rows else column.take(pa.array(places))
         passed = pc.is_in(_normal(left), value_set=_normal(values).combine_chunks())

@@ -200,6 +200,16 @@ def is_narrower(kind: pa.DataType, than: pa.DataType) -> bool:
     return bool(both and kind.bit_width < than.bit_width)
 
 
+def has_parts(kind: pa.DataType) -> bool:
+    """Return whether a type is that of arrays, structs or maps."""
+    return bool(pa.types.is_nested(kind))
+
+
+def are_structs(*kinds: pa.DataType) -> bool:
+    """Return whether all are of structs."""
+    return all(pa.types.is_struct(kind) for kind in kinds)
+
+
 def are_timestamps(*kinds: pa.DataType) -> bool:
     """Return whether all are of timestamps, with a zone or without."""
     return all(pa.types.is_timestamp(kind) for kind in kinds)

@@ -40,7 +40,7 @@ def _arrow_type(kind: Any) -> pa.DataType | None:
     if isinstance(kind, str):
         facts = facts_of_json(kind)
         return arrow_type(kind if facts is DECIMAL else facts.name)
-    if kind["type"] == "array":
+    if "elementType" in kind:
         part = _arrow_type(kind["elementType"])
         return None if part is None else array_of(part)
     if kind["type"] != "struct" or any(set(field.get("metadata") or ()) - {"comment"} for field in kind["fields"]):

@@ -86,7 +86,7 @@ def read_footer(storage: Storage, file: str) -> Footer:
 
 def _leaves(kind: pa.DataType) -> int:
     """Return how many columns of Parquet a column is."""
-    return sum(_leaves(kind.field(place).type) for place in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
+    return sum(_leaves(kind.field(place).type) for place in range(kind.num_fields)) if kind.num_fields else 1
 
 
 def _chunks(

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from trickle.model.options import DEFAULT, Options
 from trickle.tables.arrow.rows import row_bits, with_places
-from trickle.tables.arrow.types import are_timestamps, arrow_facts, holds_the_same
+from trickle.tables.arrow.types import are_timestamps, arrow_facts, has_parts, holds_the_same
 from trickle.tables.contract import WEIGHT
 from trickle.tables.delta.driver.carried import without_carried
 from trickle.tables.delta.driver.fit import NeedsSparkError, is_readable
@@ -325,7 +325,7 @@ def net_rows(change: pa.Table, schema: pa.Schema, options: Options = DEFAULT) ->
     if not names:
         total = pc.sum(change[WEIGHT]).as_py() or 0
         return pa.Table.from_arrays([pa.array([total] if total else [], pa.int64())], schema=schema)
-    if any(pa.types.is_nested(type_) for type_ in schema.types):
+    if any(map(has_parts, schema.types)):
         return _net_nested(change)
     change = change.rename_columns([*names, "w"])
     if change.num_rows > options.polars_net_rows and all(arrow_facts(type_).is_bitwise for type_ in schema.types):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from trickle.model.types import STRING
-from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.arrow.types import are_structs, arrow_facts, has_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ def _bounded(rows: pa.Table) -> list[str]:
     Bounds leave NaN out, but to Spark it is greater than any number: it would pass over the file.
     """
     pairs = zip(rows.schema, rows.columns, strict=True)
-    flat = [(f, c) for f, c in pairs if not pa.types.is_nested(f.type)]
+    flat = [(f, c) for f, c in pairs if not has_parts(f.type)]
     return [f.name for f, c in flat if not (arrow_facts(f.type).is_floating and pc.any(pc.is_nan(c)).as_py())]
 
 
@@ -126,7 +126,7 @@ def statistics(rows: pa.Table) -> str:
         for end, value in pc.min_max(column).as_py().items():
             bounds[end][field.name] = value
     # Of a struct the log has counts for each of its fields, or none.
-    nulls = {field.name: rows[field.name].null_count for field in rows.schema if not pa.types.is_struct(field.type)}
+    nulls = {field.name: rows[field.name].null_count for field in rows.schema if not are_structs(field.type)}
     return json.dumps(
         {"numRecords": rows.num_rows, "minValues": bounds["min"], "maxValues": bounds["max"], "nullCount": nulls}
     )
