@@ -30,7 +30,7 @@ QUERIES = {
     "filter": "SELECT id, tags, parts, span FROM docs WHERE id % 3 <> 0",
     "join": "SELECT c, id, tags, span FROM docs JOIN orders USING (o)",
     "left_join": "SELECT x.o, c, tags, parts FROM orders AS x LEFT JOIN docs AS d ON x.o = d.o AND d.id > 4",
-    "union_all": "SELECT id, tags, span FROM docs UNION ALL SELECT c, array('x', NULL), NULL FROM orders",
+    "union_all": "SELECT id, tags, span FROM docs UNION ALL SELECT c, array(CAST(o AS STRING), NULL), NULL FROM orders",
     "distinct_rows": "SELECT DISTINCT tags, span FROM docs",
     "top": "SELECT o, tags FROM docs ORDER BY o DESC, tags LIMIT 7",
     "ranked": "SELECT o, tags, id FROM (SELECT o, tags, id, row_number() OVER (PARTITION BY o ORDER BY tags DESC, id) AS n "
