@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -66,19 +65,11 @@ class Executors:
         return {name: int(e.completedTasks()) for name, e in self.all().items()}
 
 
-def _pid_of(cluster, executor):
-    shown = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    for line in shown.splitlines():
-        if int(line.split()[0]) in cluster.executors() and re.search(rf"--executor-id {executor}\b", line):
-            return int(line.split()[0])
-    raise LookupError(executor)
-
-
 def _kill_a_busy_one(cluster, executors, killed, ended):
     """Kill an executor while it computes a task."""
     while not killed and not ended.is_set():
         for name in executors.busy():
-            os.kill(_pid_of(cluster, name), signal.SIGKILL)
+            os.kill(cluster.executors()[name], signal.SIGKILL)
             killed.append(name)
             return
         time.sleep(0.005)

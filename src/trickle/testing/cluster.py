@@ -44,14 +44,14 @@ class Cluster:
             "spark.task.maxFailures": "8",
         }
 
-    def executors(self) -> list[int]:
-        """Return the processes of the executors, oldest first."""
-        shown = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-        return [
-            int(line.split()[0])
-            for line in shown.splitlines()
-            if "CoarseGrainedExecutorBackend" in line and str(self.log) in line
-        ]
+    def executors(self) -> Mapping[str, int]:
+        """Return the processes of the executors, children of the workers, by the names that Spark gives them."""
+        shown = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+        lines = [line.split(None, 2) for line in shown.splitlines()]
+        workers = {pid for pid, _, text in lines if "deploy.worker.Worker" in text and self.master in text}
+        own = [(pid, text) for pid, parent, text in lines if parent in workers]
+        named = [(re.search(r"--executor-id (\d+)", text), pid) for pid, text in own]
+        return {found[1]: int(pid) for found, pid in named if found}
 
 
 @contextmanager
