@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
 SHELL := bash
 BIN := .venv/bin
-# A Spark session for each worker; the tests of a file build on one another and stay together, but for those that stand alone.
-PARALLEL := -n auto --maxprocesses 4 --dist loadgroup
+# A Spark session for each worker; the tests of a file build on one another and stay together.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 # What `make bench` measures; BENCH takes further options, see `python -m bench run --help`.
 QUERIES := all
 SCALE := 1

@@ -6,7 +6,6 @@ import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,11 +24,7 @@ settings.load_profile("busy")
 #: Tests in these folders carry the marker of the folder.
 MARKED_FOLDERS = {"spark", "slow"}
 
-#: Into how many parts a file is cut whose tests stand alone.
-PARTS = 8
 
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folders = Path(item.path).parent.parts[len(Path(__file__).parent.parts) :]
@@ -37,8 +32,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(folder)
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        part = crc32(item.name.encode()) % PARTS if item.get_closest_marker("alone") else 0
-        item.add_marker(pytest.mark.xdist_group(f"{Path(item.path).relative_to(Path(__file__).parent)} {part}"))
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from .case import Case
 
 
-pytestmark = pytest.mark.alone
-
-
 @pytest.mark.parametrize("case", to_run(MAINTAINED, every(28, 1)))
 def test_table_equals_a_recompute_after_every_round(spark: SparkSession, case: Case) -> None:
     run_case(spark, case)

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from .case import Case
 
 
-pytestmark = pytest.mark.alone
-
-
 def _drawn() -> list[ParameterSet]:
     """Return some cases of each regime."""
     found = []

@@ -170,7 +170,7 @@ EVALUATED = (
 )
 LEFT_TO_A_JOB = (
     "CAST(unhex(concat('41FF', substring(s, 9, 1))) AS STRING)",
-    "array(i)",
+    "map(i, n)",
     "s COLLATE UTF8_LCASE",
     "CAST(s AS INT)",
     "1 / i / (i - 1)",

@@ -79,8 +79,15 @@ def test_a_table_behind_vacuumed_history_recovers(spark, t):
     assert is_exact(spark, "sums", QUERY)
 
 
-@pytest.mark.parametrize("place", ["disk", "object store"])
-@pytest.mark.parametrize("with_feed", [True, False])
+@pytest.mark.parametrize(
+    ("place", "with_feed"),
+    [
+        ("disk", True),
+        pytest.param("disk", False, marks=pytest.mark.slow),
+        pytest.param("object store", True, marks=pytest.mark.slow),
+        pytest.param("object store", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_source_that_is_vacuumed_while_its_change_is_read_has_expired(
     spark, t, s3, monkeypatch, request, place, with_feed
 ):

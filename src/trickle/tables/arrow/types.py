@@ -77,6 +77,8 @@ def arrow_facts(type_: pa.DataType) -> TypeFacts:
     """Return what is known of the Spark type that an Arrow type stands for, in whatever layout it is held."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return nested_facts([arrow_facts(type_.value_type)])
+    if _is_variant(type_):
+        return UNKNOWN
     if pa.types.is_struct(type_):
         return nested_facts(arrow_facts(field.type) for field in type_)
     for test, name in _NAMES:
@@ -160,9 +162,17 @@ def value_type(kind: Any) -> Any:
     """Return the type that a column's values have in whatever layout they are held; parts of them may be NULL."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return array_of(value_type(kind.value_type))
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(kind) and not _is_variant(kind):
         return pa.struct([(field.name, value_type(field.type)) for field in kind])
     return _flat_type(kind)
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Return whether Arrow holds variants so: what tells them from a struct of the same fields, a cast would lose."""
+    return pa.types.is_struct(kind) and {(f.name, f.type) for f in kind} == _VARIANT
+
+
+_VARIANT: Final = {("value", pa.binary()), ("metadata", pa.binary())}
 
 
 def _flat_type(kind: Any) -> Any:

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from pyspark.sql.window import Window
 
 from trickle.model.nearness import ABSOLUTE, RELATIVE
-from trickle.model.types import facts_of, is_equated, mentions_floating
+from trickle.model.types import facts_of, is_equated, mentions_floating, parts_of
 from trickle.tables.arrow.local import local_frame
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _all_near(kinds: Sequence[DataType]) -> Column:
 
 
 def _near(kind: DataType, a: Column, b: Column) -> Column:
-    if facts_of(kind.simpleString()).is_floating:
+    if _is_number(kind):
         a, b = a.cast("double"), b.cast("double")
         size = fn.greatest(fn.abs(a), fn.abs(b))
         is_close = fn.abs(a - b) <= fn.greatest(size * fn.lit(RELATIVE), fn.lit(ABSOLUTE))
@@ -175,7 +175,7 @@ def _near(kind: DataType, a: Column, b: Column) -> Column:
 
 def _distance(kinds: Sequence[DataType]) -> Column:
     """Return how far two near rows are apart, as far as columns of numbers tell."""
-    numbers = [place for place, kind in enumerate(kinds) if facts_of(kind.simpleString()).is_floating]
+    numbers = [place for place, kind in enumerate(kinds) if _is_number(kind)]
     parts = [fn.abs(fn.col(f"t{p}").cast("double") - fn.col(f"c{p}").cast("double")) for p in numbers]
     finite = [fn.when(part < fn.lit(float("inf")), part).otherwise(fn.lit(0.0)) for part in parts]
     return reduce(lambda a, b: a + b, finite, fn.lit(0.0))
@@ -183,6 +183,12 @@ def _distance(kinds: Sequence[DataType]) -> Column:
 
 def _floating(kind: DataType) -> bool:
     return mentions_floating(kind.simpleString())
+
+
+def _is_number(kind: DataType) -> bool:
+    """Return whether values are floating-point numbers themselves, and not made of such."""
+    name = kind.simpleString()
+    return facts_of(name).is_floating and parts_of(name) is None
 
 
 def find_rows_with_keys(
