@@ -1,7 +1,8 @@
 """Emulators of Azure Blob Storage and of Google Cloud Storage, for tests: Azurite from npm, fake-gcs-server built by Go.
 
-They are installed into the user's cache once. fake-gcs-server knows Google's JSON API, which Hadoop's connector speaks, and
-of the XML API, which the driver's client speaks, only the reading half: a proxy translates the writes.
+They are installed into the user's cache once, and by Maven the connector that Spark needs for Google. fake-gcs-server knows
+Google's JSON API, which that connector speaks, and of the XML API, which the driver's client speaks, only the reading half: a
+proxy translates the writes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Final, TypeVar
@@ -30,13 +30,13 @@ from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 
 from trickle.jars import Package, find_jars, hadoop_version
+from trickle.testing.passing import PassingHandler, QuietServer
 
 _AZURITE: Final = "3.35.0"
 _FAKE_GCS: Final = "v1.56.1"
 _START_SECONDS: Final = 60.0
 _INSTALL_SECONDS: Final = 600.0
-_CONNECTOR: Final = "com/google/cloud/bigdataoss/gcs-connector/4.0.0/gcs-connector-4.0.0-shaded.jar"
-_MAVEN: Final = "https://repo1.maven.org/maven2"
+_CONNECTOR: Final = "4.0.0"
 _ACCOUNT: Final = "devstoreaccount1"
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The key of the one account of Azurite, which its documentation prints."""
@@ -188,21 +188,12 @@ def google_jars() -> tuple[Path, ...]:
     """Return Google's connector for Hadoop: the shaded jar, 38 MB, which Ivy cannot name.
 
     Raises:
-        UnavailableError: It is not here, and cannot be fetched.
+        UnavailableError: It is not here, and Maven cannot fetch it.
     """
-    jar = _cache() / Path(_CONNECTOR).name
-    if not jar.exists():
-        try:
-            with urlopen(f"{_MAVEN}/{_CONNECTOR}", timeout=_INSTALL_SECONDS) as answer:
-                data = answer.read()
-        except OSError as error:
-            message = f"{jar.name} cannot be fetched: {error}"
-            raise UnavailableError(message) from error
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        part = jar.with_suffix(f".{os.getpid()}")
-        part.write_bytes(data)
-        part.replace(jar)
-    return (jar,)
+    artifact = f"com.google.cloud.bigdataoss:gcs-connector:{_CONNECTOR}:jar:shaded"
+    copied = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={artifact}"]
+    home = _installed(f"gcs-connector@{_CONNECTOR}", "mvn", lambda folder: [*copied, f"-DoutputDirectory={folder}"])
+    return (home / f"gcs-connector-{_CONNECTOR}-shaded.jar",)
 
 
 def _cache() -> Path:
@@ -274,28 +265,18 @@ def _answers(port: int) -> bool:
     return True
 
 
-class _Proxy(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Proxy(QuietServer):
     behind = ""
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients go away."""
 
-
-class _Translated(BaseHTTPRequestHandler):
+class _Translated(PassingHandler):
     """Passes everything on, and PUT of the XML API as an upload of the JSON API."""
 
-    protocol_version = "HTTP/1.1"
     server: _Proxy
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
 
     def _pass_on(self) -> None:
         method, path, headers = self.command, self.path, dict(self.headers.items())
-        body = self._body()
+        body = self.body()
         is_written = method == "PUT" and not path.startswith(("/storage/v1/", "/upload/"))
         if is_written:
             bucket, _, name = path.lstrip("/").partition("/")
@@ -316,24 +297,6 @@ class _Translated(BaseHTTPRequestHandler):
             connection.close()
         if is_written and status < 300:
             said, data = [("ETag", json.loads(data)["etag"])], b""
-        self.send_response_only(status)
-        for key, text in said:
-            if key.lower() not in ("connection", "transfer-encoding", "content-length"):
-                self.send_header(key, text)
-        size = dict(said).get("Content-Length", "0") if self.command == "HEAD" else str(len(data))
-        self.send_header("Content-Length", size)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-    def _body(self) -> bytes:
-        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(parts)
+        self.give(status, said, data)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_PATCH = _pass_on  # noqa: N815 - so the standard library calls them

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import Literal
 from urllib.parse import urlsplit
+
+from trickle.testing.passing import PassingHandler, QuietServer
 
 Fault = Literal["unavailable", "cut body", "lost answer", "refused", "skewed"]
 """503 without doing it; half of the answer; a request that is carried out and not answered; 403 without doing it, also for
@@ -83,19 +84,12 @@ def s3_proxy(endpoint: str) -> Iterator[Proxy]:
         thread.join()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Server(QuietServer):
     proxy: Proxy
     behind: str
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: clients go away."""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(PassingHandler):
     server: _Server
     _connection: http.client.HTTPConnection | None = None
 
@@ -108,11 +102,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._connection.close()
         super().finish()
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
     def _pass_on(self) -> None:
-        proxy, body = self.server.proxy, self._body()
+        proxy, body = self.server.proxy, self.body()
         signed = self.headers.get("Authorization", "").partition("Credential=")[2].partition("/")[0]
         asked = Request(self.command, self.path, self.headers.get("User-Agent", ""), signed)
         proxy.note(asked)
@@ -121,41 +112,13 @@ class _Handler(BaseHTTPRequestHandler):
         fault = proxy.fault(asked)
         if fault in _ANSWERS:
             status, code = _ANSWERS[fault]
-            self._answer(status, b"<Error><Code>%s</Code></Error>" % code)
+            self.give(status, [], b"<Error><Code>%s</Code></Error>" % code)
             return
         status, headers, data = self._asked_behind(body)
         if fault == "lost answer":
             self.close_connection = True
             return
-        self.send_response_only(status)
-        for key, value in headers:
-            if key.lower() not in ("connection", "transfer-encoding", "content-length"):
-                self.send_header(key, value)
-        size = dict(headers).get("Content-Length", "0") if self.command == "HEAD" else str(len(data))
-        self.send_header("Content-Length", size)
-        self.end_headers()
-        if fault == "cut body" and data:
-            self.wfile.write(data[: len(data) // 2])
-            self.close_connection = True
-        elif self.command != "HEAD":
-            self.wfile.write(data)
-
-    def _answer(self, status: int, data: bytes) -> None:
-        self.send_response_only(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-    def _body(self) -> bytes:
-        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        parts = []
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            parts.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(parts)
+        self.give(status, headers, data, cut=fault == "cut body")
 
     def _asked_behind(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         for is_last in (False, True):
