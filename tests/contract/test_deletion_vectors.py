@@ -32,7 +32,7 @@ def masked(source: DeltaSource) -> list[Places]:
     return read_vectors(vectors, folder, [path and source.log.address_of(path) for path in paths])
 
 
-@pytest.mark.parametrize("prefix", [0, 2])
+@pytest.mark.parametrize("prefix", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_vectors_of_spark_are_read(spark: SparkSession, tmp_path: Path, prefix: int) -> None:
     source = make(spark, str(tmp_path / "t"), 300_000)
     if prefix:

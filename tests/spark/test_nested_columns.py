@@ -70,7 +70,7 @@ def make(spark: SparkSession, kind: str) -> None:
     spark.sql("CREATE TABLE orders USING delta AS SELECT id AS o, id * 10 AS c FROM range(6)")
 
 
-QUICK = {("feed", "default"), ("no feed", "columns at once")}
+QUICK = {("feed", "default")}
 CASES = [
     pytest.param(kind, regime, marks=() if (kind, regime) in QUICK else pytest.mark.slow)
     for kind in KINDS
