@@ -478,7 +478,8 @@ def test_a_stream_table_whose_own_log_is_garbled_is_still_one(sales):
         whole = commit.read_bytes()
 
 
-@pytest.mark.parametrize("again", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("again", [False, True])
 def test_a_checkpoint_that_comes_after_a_drop_leaves_nothing(sales, monkeypatch, again):
     """SQL's DROP TABLE does not wait for it; and the name may be taken again before it comes."""
     trickle = Trickle(sales.spark, options=Options(checkpoint_interval=2))

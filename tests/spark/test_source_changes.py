@@ -82,7 +82,7 @@ def test_a_table_behind_vacuumed_history_recovers(spark, t):
 @pytest.mark.parametrize(
     ("place", "with_feed"),
     [
-        ("disk", True),
+        pytest.param("disk", True, marks=pytest.mark.slow),
         pytest.param("disk", False, marks=pytest.mark.slow),
         pytest.param("object store", True, marks=pytest.mark.slow),
         pytest.param("object store", False, marks=pytest.mark.slow),
