@@ -14,7 +14,6 @@ as long as the process, as Spark's catalog has it.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from dataclasses import dataclass
@@ -94,9 +93,6 @@ def _step(catalog: _Catalog, folder: str, *, is_settled: bool = False) -> bool:
     return True
 
 
-_COMMIT: Final = re.compile(r"\d{20}\.json")
-
-
 def _log(table: str) -> str:
     return f"{table}/_delta_log"
 
@@ -122,9 +118,8 @@ def _has_log(table: str) -> bool:
 
 def _has_commit(table: str) -> bool:
     folder = folder_at(_log(table))
-    names = () if folder is None else folder.storage.names(folder.address)
     # A checkpoint alone may have been written after its table was dropped.
-    return any(map(_COMMIT.fullmatch, names))
+    return folder is not None and bool(folder.storage.versions(folder.address, -1))
 
 
 def _uri(location: str) -> str:

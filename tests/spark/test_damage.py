@@ -478,11 +478,10 @@ def test_a_stream_table_whose_own_log_is_garbled_is_still_one(sales):
         whole = commit.read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True])
 def test_a_checkpoint_that_comes_after_a_drop_leaves_nothing(sales, monkeypatch, again):
     """SQL's DROP TABLE does not wait for it; and the name may be taken again before it comes."""
-    trickle = Trickle(sales.spark, options=Options(checkpoint_interval=2))
+    trickle = Trickle(sales.spark, options=Options(checkpoint_interval=8))
     table = trickle.create("totals", TOTALS, mode="differential")
     trickle.settle()
     folder = sales.state("totals").parent.parent

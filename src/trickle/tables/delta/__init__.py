@@ -36,6 +36,9 @@ def _errors() -> tuple[type[Exception], ...]:
 FEED_COLUMNS: Final = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 """The columns that the change feed adds to those of a table."""
 
+LOG_FOLDER: Final = "_delta_log"
+"""The folder of a table's log in that of the table."""
+
 STATE_FOLDER: Final = "_trickle"
 """The folder of the state tables in that of a stream table, which Spark and VACUUM ignore."""
 

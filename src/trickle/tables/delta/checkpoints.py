@@ -11,8 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from trickle.tables.delta import LOG_FOLDER
 from trickle.tables.delta.driver.fit import checkpoint_interval
-from trickle.tables.delta.log import LOG_FOLDER, commit_file, last_checkpoint
+from trickle.tables.delta.log import commit_file, last_checkpoint
 
 if TYPE_CHECKING:
     from trickle.tables.delta.table import DeltaTable

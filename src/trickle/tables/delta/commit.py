@@ -23,8 +23,8 @@ from pyspark.sql import functions as fn
 from trickle.errors import ConflictError, StateError
 from trickle.model.names import quote
 from trickle.model.types import is_text
+from trickle.tables.delta import LOG_FOLDER
 from trickle.tables.delta.actions import APPLICATION, FileAction, parse_commit
-from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import folder_at
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables.arrow.types import arrow_facts
+from trickle.tables.delta import LOG_FOLDER
 from trickle.tables.delta.checkpoint_files import UNREADABLE, find_checkpoint
-from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.storage.schemes import Folder
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from trickle.errors import SessionError, SourceError
 from trickle.model.reason import HISTORY_EXPIRED
-from trickle.tables.delta import STATE_FOLDER
+from trickle.tables.delta import LOG_FOLDER, STATE_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Jvm = Any
 """A reference to a JVM object; py4j knows no types."""
 
-_LOG: Final = "_delta_log"
 _BESIDE_COMMITS: Final = frozenset({"_sidecars", "_staged_commits"})
 """The folders in that of a log, which mean nothing without commits."""
 
@@ -315,7 +314,7 @@ class DeltaHandle:
     def delete_empty_folder(self) -> None:
         """Delete the location if there is nothing in it but a log without commits."""
         folder, system = self._folder()
-        log = self._jvm.org.apache.hadoop.fs.Path(folder, _LOG)
+        log = self._jvm.org.apache.hadoop.fs.Path(folder, LOG_FOLDER)
         for path in (log, folder):
             if system.exists(path) and len(system.listStatus(path)) == 0:
                 system.delete(path, False)
@@ -323,7 +322,7 @@ class DeltaHandle:
     def withdraw_checkpoint(self, version: int) -> None:
         """Delete a checkpoint whose commit is gone or another by now, and the folders that it made."""
         folder, system = self._folder()
-        log = self._jvm.org.apache.hadoop.fs.Path(folder, _LOG)
+        log = self._jvm.org.apache.hadoop.fs.Path(folder, LOG_FOLDER)
         if not system.exists(log):
             return
         names = [str(status.getPath().getName()) for status in system.listStatus(log)]

@@ -22,6 +22,7 @@ from trickle.model.digests import digest_of_chain
 from trickle.model.options import DEFAULT, Options
 from trickle.model.reason import HISTORY_EXPIRED
 from trickle.tables import looks
+from trickle.tables.delta import LOG_FOLDER
 from trickle.tables.delta.actions import Commit, MalformedCommitError, parse_commit
 from trickle.tables.delta.driver.fit import unknown_reading
 from trickle.tables.storage.protocol import LATE_COMMITS
@@ -39,8 +40,6 @@ _UNSUPPORTED_BY_DELTA: Final = ("DELTA_UNSUPPORTED_FEATURES_FOR_READ", "DELTA_IN
 _ANEW: Final = (
     "A stream table may be dropped, by drop() or DROP TABLE, and created again: its rows follow from its sources."
 )
-
-LOG_FOLDER: Final = "_delta_log"
 
 
 def unreadable(table: str, version: int, file: str, what: object) -> SourceError:

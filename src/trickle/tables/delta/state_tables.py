@@ -21,14 +21,13 @@ from pyspark.sql.types import StructField, StructType
 
 from trickle.errors import SourceError
 from trickle.model.options import DEFAULT, Options
-from trickle.tables.delta import STATE_FOLDER
+from trickle.tables.delta import LOG_FOLDER, STATE_FOLDER
 from trickle.tables.delta.changes import paths_with_vectors
 from trickle.tables.delta.checkpoints import CHECKPOINTS
 from trickle.tables.delta.create import table_properties
 from trickle.tables.delta.driver.housekeeping import commit_first
 from trickle.tables.delta.driver.write import now_ms
 from trickle.tables.delta.jvm import DeltaHandle
-from trickle.tables.delta.log import LOG_FOLDER
 from trickle.tables.delta.source import DeltaSource
 from trickle.tables.delta.table import DeltaTable, forget_table
 from trickle.tables.delta.target import DeltaTarget

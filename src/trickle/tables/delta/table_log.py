@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from trickle.errors import SourceError, StorageError
 from trickle.model.options import Options
+from trickle.tables.delta import LOG_FOLDER
 from trickle.tables.delta.actions import (
     APPLICATION,
     MalformedCommitError,
@@ -21,7 +22,7 @@ from trickle.tables.delta.actions import (
     parse_commit,
 )
 from trickle.tables.delta.checkpoint_files import UNREADABLE, Kind, find_checkpoint
-from trickle.tables.delta.log import LOG_FOLDER, DeltaLogFiles, commit_file, unreadable
+from trickle.tables.delta.log import DeltaLogFiles, commit_file, unreadable
 from trickle.tables.logs import CommitFacts
 from trickle.tables.storage.schemes import Folder, folder_at
 

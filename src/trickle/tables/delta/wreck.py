@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from trickle.errors import SourceError
 from trickle.model.definition import DEFINITION_PROPERTY
-from trickle.tables.delta import STATE_FOLDER
+from trickle.tables.delta import LOG_FOLDER, STATE_FOLDER
 from trickle.tables.delta.checkpoint_files import UNREADABLE, find_checkpoint
-from trickle.tables.delta.log import LOG_FOLDER, UNSUPPORTED_PROTOCOL
+from trickle.tables.delta.log import UNSUPPORTED_PROTOCOL
 from trickle.tables.storage.schemes import Folder
 
 if TYPE_CHECKING:
     from trickle.tables.delta.log import DeltaLogFiles
 
 _ID: Final = re.compile(rb'"metaData":\s*\{\s*"id":\s*"([^"]+)"')
-_COMMIT: Final = re.compile(r"\d{20}\.json")
 
 
 def find_wreck(log: DeltaLogFiles, *, is_ours: bool) -> str | None:
@@ -51,7 +50,7 @@ def is_leftover(folder: Folder) -> bool:
     names = {*folder.storage.names(folder.address)}
     if names == {STATE_FOLDER}:
         return True
-    if names - {LOG_FOLDER, STATE_FOLDER} or any(map(_COMMIT.fullmatch, folder.storage.names(log.address))):
+    if names - {LOG_FOLDER, STATE_FOLDER} or folder.storage.versions(log.address, -1):
         return False
     try:
         found = find_checkpoint(log, sys.maxsize)
