@@ -98,3 +98,13 @@ class SparkError(TrickleError):
 
 class SessionError(TrickleError):
     """The Spark session cannot be used."""
+
+
+def kind_of(value: object) -> str:
+    """Name the type of a value, for a message.
+
+    >>> kind_of(3), kind_of([])
+    ('an int', 'a list')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from trickle.answers import as_frame, describe_table, list_refreshes, list_tables
 from trickle.engine.arguments import check_differentiable
-from trickle.errors import DefinitionError, UnknownTableError
+from trickle.errors import DefinitionError, UnknownTableError, kind_of
 from trickle.sql.meaning import MAPS, QueryText, query_of, split_properties, words_of
 from trickle.sql.parse import parse
 from trickle.sql.statements import (
@@ -60,7 +60,7 @@ def execute(trickle: Trickle, text: object, args: Any = None) -> Answer:
     """
     if not isinstance(text, str):
         hint = "Give the text of one statement."
-        raise DefinitionError("BAD_OPTION", f"a statement is a text, not a {type(text).__name__}.", hint=hint)
+        raise DefinitionError("BAD_OPTION", f"a statement is a text, not {kind_of(text)}.", hint=hint)
     statement = parse(text)
     if statement is None:
         spark = trickle.spark

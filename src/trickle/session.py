@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from trickle.errors import SessionError, TrickleError
+from trickle.errors import SessionError, TrickleError, kind_of
 from trickle.jars import delta_jars, s3_jars
 from trickle.java import find_java
 from trickle.layout import WAREHOUSE_CONF, is_remote, warehouse_location
@@ -144,7 +144,7 @@ def check_session(spark: SparkSession) -> None:
         raise _connect_error()
     given: Any = spark
     if not isinstance(given, SparkSession):
-        text = f"a {type(spark).__name__} is not a Spark session."
+        text = f"{kind_of(spark)} is not a Spark session."
         raise SessionError("NOT_A_SESSION", text, hint="Give a SparkSession, for instance trickle.local_session().")
     if spark._jsparkSession is None or spark.sparkContext._jsc is None:
         raise SessionError("SESSION_STOPPED", "This Spark session was stopped.", hint="Start a new one.")
@@ -224,6 +224,8 @@ def _settings(folder: str, jars: Sequence[Path], cores: int, memory: str) -> dic
         # A change is small: more partitions than cores is only overhead.
         "spark.sql.shuffle.partitions": str(cores),
         "spark.default.parallelism": str(cores),
+        # VACUUM lists folders in as many tasks as this, and by default in 10,000, which takes a minute for any table.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * cores),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # In other zones Delta verifies the checksum of its file list at each commit.
         "spark.sql.session.timeZone": "UTC",

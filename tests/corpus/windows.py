@@ -11,6 +11,10 @@ WHOLE = Way("without PARTITION BY the one partition is recomputed", "the whole i
 SEVERAL = Way(
     "windows with different PARTITION BY are computed one over the other", "rows of the touched partitions, each"
 )
+FIRST = Way(
+    "the change is ranked among the stored rows; a partition of which one was deleted is ranked again",
+    "the stored rows of the touched partitions; the rows of those of which one was deleted",
+)
 TOP_N = Way("the touched partitions are ranked again, and only the first rows kept", "rows of the touched partitions")
 OVER_AGGREGATE = Way("changed groups touch their partitions", "groups of the touched partitions")
 UNDER_AGGREGATE = Way("changed window rows touch their groups", "rows of the touched partitions, then of the groups")
@@ -364,6 +368,69 @@ CASES: tuple[Case, ...] = (
         WHERE r <= 2
         """,
         WHOLE,
+    ),
+    case(
+        "the first rows of each partition, all columns shown",
+        """
+        SELECT name, dept_id AS d, salary
+        FROM (SELECT *, row_number() OVER (PARTITION BY dept_id ORDER BY salary DESC NULLS LAST, id) AS rn FROM emp)
+        WHERE 3 > rn
+        """,
+        FIRST,
+        limits=_NO_QUALIFY,
+    ),
+    case(
+        "the first of equal rows in each partition",
+        "SELECT k, v, rn FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v) AS rn FROM bag_a) WHERE rn <= 2",
+        FIRST,
+    ),
+    case(
+        "the first row of each partition",
+        "SELECT k, v FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v DESC) AS rn FROM bag_a) WHERE rn = 1",
+        FIRST,
+    ),
+    case(
+        "first ranks of two kinds with ties",
+        """
+        SELECT d, k, v, r
+        FROM (SELECT k, v, rank() OVER w AS r, dense_rank() OVER w AS d FROM bag_a WINDOW w AS (PARTITION BY k ORDER BY v))
+        WHERE r <= 3 AND d < 3
+        """,
+        FIRST,
+    ),
+    case(
+        "first ranks of partitions by two columns, some of them NULL",
+        """
+        SELECT day, status, amount, id
+        FROM (SELECT *, rank() OVER (PARTITION BY status, day ORDER BY amount DESC) AS r FROM orders) WHERE r <= 1
+        """,
+        FIRST,
+    ),
+    case(
+        "first ranks of groups",
+        """
+        SELECT customer, status, total FROM (
+          SELECT customer, status, total, dense_rank() OVER (PARTITION BY status ORDER BY total DESC NULLS LAST) AS r
+          FROM (SELECT customer, status, sum(amount) AS total FROM orders GROUP BY customer, status)) WHERE r <= 2
+        """,
+        FIRST,
+    ),
+    case(
+        "first ranks of a join",
+        """
+        SELECT dept_name, name, salary
+        FROM (SELECT d.name AS dept_name, e.name, e.salary, rank() OVER (PARTITION BY d.name ORDER BY e.salary DESC) AS r
+              FROM emp e LEFT JOIN dept d ON e.dept_id = d.id) WHERE r < 3
+        """,
+        FIRST,
+    ),
+    case(
+        "first ranks of all rows, all columns shown",
+        "SELECT id, amount, r FROM (SELECT id, amount, rank() OVER (ORDER BY amount DESC) AS r FROM orders) WHERE r <= 2",
+        Way(
+            "the change is ranked among the stored rows; if one of them was deleted, all rows are ranked again",
+            "the stored rows; all rows if one of them was deleted",
+        ),
     ),
     case(
         "aggregate functions as windows: collect, distinct set, ordered",

@@ -11,6 +11,7 @@ from trickle.algebra.expr import Call, Col, KeyPair, Lit, new_column, passthroug
 from trickle.algebra.plan import (
     Aggregate,
     Empty,
+    Filter,
     InnerJoin,
     OuterJoin,
     Plan,
@@ -165,7 +166,8 @@ def derived(title: str, plan: Plan, *, without: frozenset[str] = frozenset()) ->
         case ApplyBag(change=change, shortcut=None):
             return Case(title, plan, change, means="")
         case ApplyBag(change=change, shortcut=shortcut):
-            return Case(title, plan, {"change": shortcut.change, "unless": shortcut.unless, "then": change}, means="")
+            unless = {} if shortcut.unless is None else {"unless": shortcut.unless}
+            return Case(title, plan, {"change": shortcut.change, **unless, "then": change}, means="")
     raise AssertionError(title)
 
 
@@ -184,12 +186,18 @@ def replace_keys() -> tuple[Case, ...]:
 def stored_top() -> tuple[Case, ...]:
     table = orders()
     order = tuple(Col(c) for c in table.columns)
-    numbered = Window((out("place", Call("row_number", ())),), (), order, table)
+    place = out("place", Call("row_number", ()))
+    numbered = Window((place,), (), order, table)
+    by_customer = Window((place,), order[1:2], order, table)
+    second = Call("<=", (Col(place.column), Lit(2)))
     top = TopK(order, 2, 0, table)
     return (
         derived("stored rows and the change, unless a stored row went", top),
         derived("a window over all rows is compared with what is stored", numbered),
         derived("after an offset, as well", TopK(order, 2, 1, table)),
+        derived("the first ranks of all rows", Filter(second, numbered, keeps_first=True)),
+        derived("the first ranks of partitions", Filter(second, by_customer, keeps_first=True)),
+        derived("another filter over ranks", Filter(second, by_customer)),
         derived("switched off: before and after", top, without=frozenset({"stored_top"})),
     )
 

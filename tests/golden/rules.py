@@ -7,6 +7,7 @@ from trickle.algebra.expr import Call, Col, KeyPair, Lit, new_column, passthroug
 from trickle.algebra.plan import (
     Aggregate,
     Expand,
+    Filter,
     GroupMap,
     Loop,
     LoopRef,
@@ -26,6 +27,12 @@ from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import net
 from trickle.rules.state_additive import change_of_state, state_of
 from trickle.rules.state_merged import merge
+from trickle.rules.stored_ranks import (
+    FirstRanks,
+    change_of_first_ranks,
+    change_of_first_ranks_of_all,
+    find_first_ranks,
+)
 from trickle.rules.stored_top import change_from_stored
 
 from .case import Case
@@ -203,6 +210,27 @@ def stored_top() -> tuple[Case, ...]:
     return (Case("new rows are ranked among the stored ones", plan, {"change": quick, "unless": unless}, means=""),)
 
 
+def stored_ranks() -> tuple[Case, ...]:
+    table = orders()
+    amount, place = col(table, "amount"), out("place", Call("rank", ()))
+    of = Derive(frozenset({"orders"}), CHANGE_RULES)
+
+    def first(*partition: Col) -> FirstRanks:
+        ranked = Window((place,), partition, (amount,), table)
+        plan = Filter(Call("<=", (Col(place.column), Lit(2))), ranked, keeps_first=True)
+        found = find_first_ranks(plan)
+        assert found is not None
+        return found
+
+    by_customer, of_all = first(col(table, "customer")), first()
+    some = change_of_first_ranks(by_customer, of, Scan(SELF, by_customer.plan.columns))
+    unless, quick = change_of_first_ranks_of_all(of_all, of, Scan(SELF, of_all.plan.columns))
+    return (
+        Case("of a partition that lost a stored row all rows are ranked", by_customer.plan, some, means=""),
+        Case("without PARTITION BY", of_all.plan, {"change": quick, "unless": unless}, means=""),
+    )
+
+
 def net_() -> tuple[Case, ...]:
     table = customers()
     derived = Derive(frozenset({"customers"}), CHANGE_RULES).change(pick(table, "city"))
@@ -233,5 +261,6 @@ RULES = {
     "state_additive": state_additive,
     "state_merged": state_merged,
     "stored_top": stored_top,
+    "stored_ranks": stored_ranks,
     "net": net_,
 }

@@ -13,7 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trickle.algebra.expr import Call, Col, Column, KeyPair, Lit, Output, new_column, passthrough
-from trickle.algebra.plan import Aggregate, Filter, InnerJoin, Loop, LoopRef, Plan, Project, Scan, Shared, TopK, Union
+from trickle.algebra.plan import (
+    Aggregate,
+    Filter,
+    InnerJoin,
+    Loop,
+    LoopRef,
+    Plan,
+    Project,
+    Scan,
+    Shared,
+    TopK,
+    Union,
+    Window,
+)
 from trickle.algebra.walk import sources, transform, walk
 from trickle.compile.change_plan import AddToState, ReplaceKeys
 from trickle.compile.narrow_scans import narrow_scans
@@ -221,6 +234,61 @@ def test_a_top_is_taken_from_its_stored_rows_unless_one_of_them_goes(change, is_
     assert bool(evaluate(derived.shortcut.unless, database)) != is_short
     if is_short:
         assert plus(stored, evaluate(derived.shortcut.change, database)) == evaluate(top, database)
+
+
+def first_ranks(plan: Plan, function: str, most: int, *, by: bool, shows_rank: bool = True) -> Plan:
+    """Keep the first rows of each partition, and show them under other names."""
+    a, b = plan.columns
+    # Rows of one number are alike, as those of a closed order are; ranks are shared.
+    order = (Col(b), Col(a)) if function == "row_number" else (Col(b),)
+    place = new_column("place")
+    window = Window((Output(place, Call(function, ())),), (Col(a),) if by else (), order, plan)
+    kept = Filter(Call("<=", (Col(place), Lit(most))), window, keeps_first=True)
+    shown = (b, a, place) if shows_rank else (b, a)
+    return Project(tuple(Output(new_column(c.name), Col(c)) for c in shown), kept)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    plan=plans(depth=2),
+    function=st.sampled_from(("row_number", "rank", "dense_rank")),
+    most=st.integers(0, 3),
+    by=st.booleans(),
+    shows_rank=st.booleans(),
+    database=databases(),
+)
+def test_first_ranks_of_stored_rows_and_change_are_the_new_ones(plan, function, most, by, shows_rank, database):
+    top = first_ranks(plan, function, most, by=by, shows_rank=shows_rank)
+    derived = compile_plan(top, frozenset({"narrow_scans", "state_tables"})).derive(frozenset(SOURCES))
+    old, new = evaluate(at_old(top), database), evaluate(top, database)
+    database = {**database, (SELF, "new"): old}
+
+    assert plus(old, evaluate(derived.change, database)) == new
+    assert derived.shortcut is not None
+    if derived.shortcut.unless is None or not evaluate(derived.shortcut.unless, database):
+        assert plus(old, evaluate(derived.shortcut.change, database)) == new
+
+
+@pytest.mark.parametrize(
+    ("change", "is_read"),
+    [({(0, 1, 1): 1, (0, 9, 1): 1}, False), ({(0, 8, -1): 1}, False), ({(0, 1, -1): 1}, True)],
+    ids=["rows come", "a row that was not stored goes", "a stored row goes"],
+)
+def test_a_partition_is_read_if_one_of_its_first_rows_goes(change, is_read):
+    table = scan("r")
+    top = first_ranks(table, "row_number", 2, by=True)
+    quick = compile_plan(top, frozenset({"narrow_scans"})).derive(frozenset("r")).shortcut.change
+    old = Counter({(0, 1): 1, (0, 2): 1, (0, 8): 1, (5, 5): 1})
+    new = plus(old, Counter(change))
+    database = {("r", "old"): old, ("r", "new"): new, ("r", "change"): Counter(change)}
+    stored = database[SELF, "new"] = evaluate(at_old(top), database)
+    empty = frozenset(p.name for p in walk(quick) if isinstance(p, Shared) and not evaluate(p.child, database))
+
+    settled = prune(quick, empty)
+
+    reads = any(isinstance(p, Scan) and p.source == "r" and p.at == "new" for p in walk(settled))
+    assert reads is is_read
+    assert plus(stored, evaluate(settled, database)) == evaluate(top, database)
 
 
 @settings(max_examples=400, deadline=None)

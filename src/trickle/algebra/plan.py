@@ -86,11 +86,16 @@ class When(Plan):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filter(OneInput):
-    """Rows for which the condition is true."""
+    """Rows for which the condition is true.
+
+    ``keeps_first`` says that these are the rows of each partition of the window below up to some ranks, and that the window
+    computes ranks alone.
+    """
 
     is_linear: ClassVar[bool] = True
     condition: Expr
     child: Plan
+    keeps_first: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

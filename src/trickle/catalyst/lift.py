@@ -27,7 +27,7 @@ from trickle.catalyst.jvm import Jvm, items
 from trickle.catalyst.lift_aggregates import lift_aggregate
 from trickle.catalyst.lift_groups import lift_group_map, lift_udtf
 from trickle.catalyst.lift_joins import lift_join, same_columns, single_value
-from trickle.catalyst.lift_ranks import lift_limit, lift_window, literals_made
+from trickle.catalyst.lift_ranks import keeps_first, lift_limit, lift_window, literals_made
 from trickle.catalyst.lift_recursion import lift_loop, lift_loop_ref
 from trickle.catalyst.opaque import opaque
 from trickle.model.reason import Reason
@@ -220,7 +220,8 @@ def _lift_project(lift: Lift, node: Any) -> Plan:
 def _lift_filter(lift: Lift, node: Any) -> Plan:
     child = lift.plan(node.child())
     (condition,), joined = lift.without_subqueries([node.condition()], child)
-    return same_columns(Filter(lift.expr(condition), joined), child.columns)
+    keeps = joined is child and keeps_first(lift, node)
+    return same_columns(Filter(lift.expr(condition), joined, keeps), child.columns)
 
 
 def _lift_window_group_limit(lift: Lift, node: Any) -> Plan:

@@ -12,6 +12,8 @@ from trickle.catalyst.lift_joins import same_columns
 if TYPE_CHECKING:
     from trickle.catalyst.lift import Lift
 
+_RANKS: Final = frozenset({"RowNumber", "Rank", "DenseRank"})
+_BOUNDS: Final = frozenset({"LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "EqualTo"})
 _ANY_ROWS: Final = (
     "LIMIT without ORDER BY may keep any rows.",
     "Add ORDER BY beside the LIMIT, or use mode='full'.",
@@ -63,6 +65,34 @@ def _window_over_sort(lift: Lift, node: Any) -> Plan | None:
     )
     window = Window(functions, lift.exprs(node.partitionSpec()), tuple(lift.expr(o) for o in order), plan)
     return same_columns(window, lift.columns(node.output()))
+
+
+def keeps_first(lift: Lift, node: Any) -> bool:
+    """Return whether a filter keeps the rows of a window that computes ranks alone, up to some rank: ``rank() … <= 3``."""
+    window = node.child()
+    if lift.jvm.name(window) != "Window":
+        return False
+    made = [n.child().windowFunction() for n in items(window.windowExpressions())]
+    if not {lift.jvm.name(function) for function in made} <= _RANKS:
+        return False
+    ranks = {int(n.exprId().id()) for n in items(window.windowExpressions())}
+    return all(_is_bound(lift, condition, ranks) for condition in lift.conjuncts(node.condition()))
+
+
+def _is_bound(lift: Lift, condition: Any, ranks: set[int]) -> bool:
+    """Return whether a condition bounds a rank from above."""
+    name = lift.jvm.name(condition)
+    if name not in _BOUNDS:
+        return False
+    sides = (condition.left(), condition.right())
+    rank, bound = reversed(sides) if name.startswith("Greater") else sides
+    if name == "EqualTo" and lift.jvm.name(rank) == "Literal":
+        rank, bound = bound, rank
+    if lift.jvm.name(rank) != "AttributeReference" or lift.jvm.name(bound) != "Literal":
+        return False
+    value = bound.value()
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return is_number and int(rank.exprId().id()) in ranks and (name != "EqualTo" or value <= 1)
 
 
 def lift_limit(lift: Lift, node: Any) -> Plan:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 
 from trickle.catalyst.jvm import Jvm, items
-from trickle.errors import DefinitionError
+from trickle.errors import DefinitionError, kind_of
 
 _CATALYST: Final = "org.apache.spark.sql.catalyst."
 _PACKAGES: Final = (f"{_CATALYST}plans.logical.", f"{_CATALYST}analysis.", f"{_CATALYST}expressions.")
@@ -74,7 +74,7 @@ def parse_query(jvm: Jvm, session: Any, text: object) -> Any:
     from pyspark.errors import PySparkException
 
     if not isinstance(text, str):
-        raise not_a_query(f"a {type(text).__name__} is")
+        raise not_a_query(f"{kind_of(text)} is")
     try:
         text.encode()
         parsed = session.sessionState().sqlParser().parsePlan(text)

@@ -47,11 +47,13 @@ class Shortcut:
 
     Attributes:
         change: The change.
-        unless: The shortcut is invalid if this plan has rows.
+        unless: The shortcut is invalid if this plan has rows; None if it always holds.
+        if_at_hand: True if it is cheaper only while the driver has the stored rows.
     """
 
     change: Plan
-    unless: Plan
+    unless: Plan | None
+    if_at_hand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

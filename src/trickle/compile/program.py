@@ -21,6 +21,7 @@ from trickle.rules import CHANGE_RULES, Derive
 from trickle.rules.derive import difference, net, restrict
 from trickle.rules.state_additive import change_of_state
 from trickle.rules.state_merged import merge
+from trickle.rules.stored_ranks import change_of_first_ranks, change_of_first_ranks_of_all, find_first_ranks
 from trickle.rules.stored_top import can_use_stored, change_from_stored
 
 if TYPE_CHECKING:
@@ -129,15 +130,23 @@ class _Derivation:
             and program.state_table.child is not None
         ):
             return self._derive_state(program.state_table.state, program.state_table.child, of)
-        if program.keyed is None and "stored_top" not in program.disable and needs_all_rows(program.plan):
-            stored = Scan(SELF, program.plan.columns)
+        stored, uses_stored = Scan(SELF, program.plan.columns), "stored_top" not in program.disable
+        first = find_first_ranks(program.plan) if uses_stored else None
+        if program.keyed is None and uses_stored and needs_all_rows(program.plan):
             change = self._improve(net(difference(program.plan, stored)))
-            if not can_use_stored(program.plan):
+            if can_use_stored(program.plan):
+                unless, quick = change_from_stored(program.plan, of, stored)
+            elif first is not None:
+                unless, quick = change_of_first_ranks_of_all(first, of, stored)
+            else:
                 return ApplyBag(change)
-            unless, quick = change_from_stored(program.plan, of, stored)
             return ApplyBag(change, Shortcut(self._improve(quick), self._improve(unless)))
         if program.keyed is None:
-            return ApplyBag(self._improve(net(of.change(program.plan))))
+            change = self._improve(net(of.change(program.plan)))
+            if first is None:
+                return ApplyBag(change)
+            quick = self._improve(change_of_first_ranks(first, of, stored))
+            return ApplyBag(change, Shortcut(quick, unless=None, if_at_hand=True))
         aggregate = program.keyed.aggregate
         change = of.change(aggregate.child)
         if not aggregate.keys:

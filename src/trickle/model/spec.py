@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
-from trickle.errors import DefinitionError
+from trickle.errors import DefinitionError, kind_of
 from trickle.model.definition import Definition  # noqa: TC001 - a field of a model that is checked at run time
 from trickle.model.stored import Stored
 from trickle.model.table_options import TableOptionWords
@@ -132,7 +132,7 @@ def _read(given: object) -> Sequence[Spec]:
         return [_spec(name, query) for name, query in given.items()]
     if isinstance(given, Sequence) and all(isinstance(spec, Spec) for spec in given):
         return given
-    raise _bad(f"a {type(given).__name__}")
+    raise _bad(kind_of(given))
 
 
 def _spec(name: object, query: Any) -> Spec:

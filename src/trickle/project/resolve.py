@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from trickle.catalyst.jvm import analysed_plan, items
 from trickle.catalyst.parse import names_read, parse_query
-from trickle.errors import DefinitionError, TrickleError
+from trickle.errors import DefinitionError, TrickleError, kind_of
 from trickle.model.names import quote, shown_part
 from trickle.project.places import Place, bad_project, placed
 from trickle.project.python_files import BAD_PYTHON, python_failed
@@ -320,7 +320,7 @@ def call(query: Any, root: Path, place: Place) -> DataFrame | str:
     except Exception as error:
         raise python_failed(error, root / place.file, place.file, place.line) from error
     if not isinstance(found, (DataFrame, str)):
-        text = f"the function gives a {type(found).__name__}, not a DataFrame or SQL text."
+        text = f"the function gives {kind_of(found)}, not a DataFrame or SQL text."
         raise bad_project(place, text, "Return what it computes.", code=BAD_PYTHON)
     return found
 

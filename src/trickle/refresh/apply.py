@@ -75,7 +75,8 @@ class Application:
             return self.target.apply_bag(rows.named(self.prepared.names), record, state)
 
     def _quickest(self, plan: ApplyBag) -> Plan:
-        if plan.shortcut is None:
+        shortcut = plan.shortcut
+        if shortcut is None or (shortcut.if_at_hand and not self.evaluation.leaves.inputs.has_stored_rows_at_hand()):
             return plan.change
-        against = self.evaluation.rows(plan.shortcut.unless)
-        return plan.change if against is not None and against.count else plan.shortcut.change
+        against = None if shortcut.unless is None else self.evaluation.rows(shortcut.unless)
+        return plan.change if against is not None and against.count else shortcut.change

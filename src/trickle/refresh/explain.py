@@ -159,9 +159,10 @@ def _changes(program: Program, prepared: Prepared) -> list[str]:
             return [*touched, "  new rows:", render(plan.rows, indent=2)]
         case ApplyBag(change=change, shortcut=shortcut):
             lines = ["", f"{head} as a bag", render(change if shortcut is None else shortcut.change, indent=1)]
-            if shortcut is not None:
+            if shortcut is not None and shortcut.unless is not None:
                 lines += ["  unless there are rows in", render(shortcut.unless, indent=2)]
-                lines += ["  then", render(change, indent=2)]
-            return lines
+            elif shortcut is not None:
+                lines += ["  unless the stored rows are too many for the driver;"]
+            return lines if shortcut is None else [*lines, "  then", render(change, indent=2)]
         case _:
             assert_never(plan)

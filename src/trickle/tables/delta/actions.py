@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
+from trickle.errors import kind_of
 from trickle.tables.delta.deletion_vectors import vector_path
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _action(line: str) -> tuple[str, Mapping[str, Any]]:
     """Return the one action of a line; some writers name the others too, as null."""
     read = json.loads(line)
     if not isinstance(read, dict):
-        message = f"a {type(read).__name__}"
+        message = kind_of(read)
         raise TypeError(message)
     # JSON keeps the last of equal keys. A hook sees all of them, but costs more than all else here.
     if "\\u" in line or any(line.count(f'"{kind}"') > 1 for kind in read):
@@ -152,7 +153,7 @@ def _action(line: str) -> tuple[str, Mapping[str, Any]]:
         raise ValueError(message)
     ((kind, body),) = found
     if not isinstance(body, dict):
-        message = f"{kind} is a {type(body).__name__}"
+        message = f"{kind} is {kind_of(body)}"
         raise TypeError(message)
     return kind, body
 
@@ -195,7 +196,7 @@ def file_action(kind: str, body: Mapping[str, Any]) -> FileAction:
         body = {name: value for name, value in body.items() if name != "stats"}
     records = (stats or {}).get("numRecords")
     if not isinstance(body["path"], str):
-        message = f"path is a {type(body['path']).__name__}"
+        message = f"path is {kind_of(body['path'])}"
         raise TypeError(message)
     if not isinstance(body.get("partitionValues") or {}, dict):
         message = "its partition values are not by column"

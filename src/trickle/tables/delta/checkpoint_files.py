@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trickle.errors import kind_of
 from trickle.tables.delta.actions import FileAction, file_action
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _bodies(place: bytes | str | BinaryIO, kind: str) -> Iterator[dict[str, Any]
 
 def _object(read: object) -> dict[str, Any]:
     if not isinstance(read, dict):
-        message = f"a {type(read).__name__} where an action should be"
+        message = f"{kind_of(read)} where an action should be"
         raise TypeError(message)
     return read
 

@@ -9,7 +9,7 @@ from typing import Final
 from trickle.testing.fuzz.expressions import SOLID
 from trickle.testing.fuzz.parts import Parts
 from trickle.testing.fuzz.sql import APPROX, Expr, Item, Many, Relation, null
-from trickle.testing.fuzz.tables import ARRAY, DECIMAL, STRUCT, WIDE, Table
+from trickle.testing.fuzz.tables import ARRAY, DECIMAL, MAP, PATHS, STRUCT, WIDE, Table
 
 PICKS: Final = (
     "int",
@@ -66,8 +66,16 @@ class Queries(Parts):
             return self._values()
         table = self.rng.choice(self.tables)
         some = [c for c in table.columns if c[0] == "k" or self.rng.random() < 0.75]
-        items = tuple(Item(self._name(), Expr(type_, f"`{name}`")) for name, type_ in some)
+        items = tuple(Item(self._name(), part) for name, type_ in some for part in self._read(name, type_))
         return Relation(f"SELECT {{items}} FROM {table.name}", items)
+
+    def _read(self, name: str, type_: str) -> list[Expr]:
+        """Read a column, or parts of it alone; maps cannot be compared, so they are not read whole."""
+        column = Expr(type_, f"`{name}`")
+        if type_ not in PATHS or (type_ != MAP and self.rng.random() < 0.4):
+            return [column]
+        parts = self.rng.sample(PATHS[type_], self.rng.choice((1, 1, 2)))
+        return [Expr(of, path, (column,), "part of a nested column") for path, of in parts]
 
     def _values(self) -> Relation:
         name = f"v{self._number()}"

@@ -12,6 +12,8 @@ from typing import Any, Final
 Row = tuple[Any, ...]
 
 STRUCT: Final = "struct<a:int,b:string>"
+DEEP: Final = "struct<a:int,b:struct<c:string,d:array<int>,e:date>,f:bigint>"
+MAP: Final = "map<string,int>"
 ARRAY: Final = "array<int>"
 DECIMAL: Final = "decimal(12,2)"
 WIDE: Final = "decimal(38,6)"
@@ -45,7 +47,30 @@ VALUES: Final[dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]] = {
     ARRAY: (((1, 2), (3,), (1, 1)), ((), (None,), (2, None, 2), (2**31 - 1,))),
     STRUCT: (((1, "a"), (2, "b")), ((None, None), (1, None), (0, "x\u2028y"), (None, ""))),
     "binary": ((b"a", b"\x00\x01"), (b"", b"\xff\xfe", "é".encode())),
+    DEEP: (
+        ((1, ("a", (1, 2), date(2024, 1, 1)), 5), (2, ("b", (3,), date(2024, 1, 31)), 2)),
+        ((None, None, None), (1, (None, None, None), 0), (2, ("x\u2028y", (None,), None), None), (3, ("", (), date(1, 1, 1)), -7)),  # noqa: E501
+    ),
+    MAP: (((("a", 1), ("b", 2)), (("a", 0),)), ((), (("é", None),), (("", 3), ("a", None)))),
 }  # fmt: skip
+#: What a query may read of a column alone, so that Spark narrows the scan to it.
+PATHS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    STRUCT: (("{0}.a", "int"), ("{0}.b", "string")),
+    DEEP: (
+        ("{0}.a", "int"),
+        ("{0}.b.c", "string"),
+        ("{0}.b.d", ARRAY),
+        ("{0}.b.e", "date"),
+        ("{0}.f", "bigint"),
+        ("try_element_at({0}.b.d, 1)", "int"),
+    ),
+    MAP: (
+        ("try_element_at({0}, 'a')", "int"),
+        ("map_contains_key({0}, 'a')", "boolean"),
+        ("sort_array(map_values({0}))", ARRAY),
+        ("size({0})", "int"),
+    ),
+}
 PLAIN_NAMES: Final = ("s", "v", "w", "Größe", "select", "x-y", "d_1", "UPPER")
 MAPPED_NAMES: Final = ("a b", "x.y", "s;{}", "=(1)", "Größe", "w")
 PARTITION_TYPES: Final = ("int", "string", "date", "boolean")
