@@ -162,7 +162,7 @@ def _changes(program: Program, prepared: Prepared) -> list[str]:
             if shortcut is not None and shortcut.unless is not None:
                 lines += ["  unless there are rows in", render(shortcut.unless, indent=2)]
             elif shortcut is not None:
-                lines += ["  unless the stored rows are too many for the driver;"]
+                lines += ["  unless the stored rows are too many for the driver"]
             return lines if shortcut is None else [*lines, "  then", render(change, indent=2)]
         case _:
             assert_never(plan)
