@@ -148,7 +148,7 @@ def store(endpoint: str) -> Iterator[Store]:
 def run_storage(session: Session, opened: Store, repeats: int, endpoint: str, *, has_tpch: bool) -> None:
     """Measure on the disk, on S3, and single rows on S3 with slow answers."""
     part = session.part("storage")
-    server = urlsplit(endpoint).netloc or "moto"
+    server = urlsplit(endpoint).hostname or "moto"  # a port tells nothing
     for place in (LOCAL, DIRECT, COUNTED):
         run = session.begin(part, {"place": place, "lines": LINES, "server": server})
         if run is None:

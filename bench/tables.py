@@ -55,7 +55,9 @@ def run_label(run: Run) -> str:
     if "pattern" in run.facts:
         scale = f", scale {run.facts['scale']:g}" if run.facts["scale"] != 1 else ""
         return f"{100 * float(run.facts['rate']):g} % {run.facts['pattern']}{scale}"
-    if "lines" in run.facts:
+    if "place" in run.facts:
+        return f"{run.facts['place']}, {'TPC-H' if 'scale' in run.facts else 'five queries'}"
+    if "scale" in run.facts:
         return f"scale {float(run.facts['scale']):g}"
     return f"{int(run.facts['rows']):,} rows"
 
