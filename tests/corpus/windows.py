@@ -399,6 +399,15 @@ CASES: tuple[Case, ...] = (
         FIRST,
     ),
     case(
+        "first row numbers and ranks with ties",
+        """
+        SELECT n, r, k, v
+        FROM (SELECT k, v, rank() OVER w AS r, row_number() OVER w AS n FROM bag_a WINDOW w AS (PARTITION BY k ORDER BY v))
+        WHERE r <= 2 AND n <= 3
+        """,
+        TOP_N,
+    ),
+    case(
         "first ranks of partitions by two columns, some of them NULL",
         """
         SELECT day, status, amount, id

@@ -78,10 +78,6 @@ class Inputs:
             return found
         return pa.concat_tables([found, known.rows.cast(found.schema)])
 
-    def has_stored_rows_at_hand(self) -> bool:
-        """Return whether the driver has the rows of the stream table itself, to search them."""
-        return self._itself.small_rows(to_search=True) is not None
-
     def fan_out(self, source: str, column: str) -> float:
         """Return the average number of rows of a source with one value of a column, as far as its log says."""
         return 1.0 if source == SELF else fan_out_of(self.sources[source], self.new[source].version, column)

@@ -76,7 +76,7 @@ class Application:
 
     def _quickest(self, plan: ApplyBag) -> Plan:
         shortcut = plan.shortcut
-        if shortcut is None or (shortcut.if_at_hand and not self.evaluation.leaves.inputs.has_stored_rows_at_hand()):
+        if shortcut is None or (shortcut.if_at_hand and self.target.small_rows(to_search=True) is None):
             return plan.change
         against = None if shortcut.unless is None else self.evaluation.rows(shortcut.unless)
         return plan.change if against is not None and against.count else shortcut.change

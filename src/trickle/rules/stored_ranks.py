@@ -55,6 +55,9 @@ def find_first_ranks(plan: Plan) -> FirstRanks | None:
         return None
     window = node.child
     ranked = window.child.columns
+    # Where an open order was closed, some of the ranks are those of a window below.
+    if not node.condition.refs <= {o.column.id for o in window.functions}:
+        return None
     if not all(c.orderable for c in ranked) or not all(isinstance(p, Col) for p in window.partition):
         return None
     shown = {c.id: c for c in ranked}
