@@ -62,11 +62,11 @@ def s3_place() -> S3Server:
 def spark(warehouse_folder: Path, s3_place: S3Server) -> Iterator[SparkSession]:
     """The one Spark session of a test run."""
     from trickle.session import JAVA_OPTIONS, local_session
-    from trickle.testing.jvm import QUICK_START
+    from trickle.testing.jvm import QUICK_START, SMALL_TABLES
 
     # Side by side, one core for each of them is all there is.
     cores = 1 if "PYTEST_XDIST_WORKER" in os.environ else 2
-    config = {JAVA_OPTIONS: QUICK_START, **s3_place.settings}
+    config = {JAVA_OPTIONS: QUICK_START, **SMALL_TABLES, **s3_place.settings}
     session = local_session(warehouse_folder, cores=cores, memory="3g", config=config)
     yield session
     session.stop()

@@ -120,7 +120,7 @@ def _expire(spark: SparkSession, path: Path) -> None:
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
-QUICK = {"partitioned by text, vectors", "mapped by id, partitioned", "expired, v2 checkpoints"}
+QUICK = {"mapped by id, partitioned", "expired, v2 checkpoints"}
 """Those that between them have each way in which the log completes what files hold."""
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trickle.testing.jvm import SMALL_TABLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -14,13 +16,8 @@ if TYPE_CHECKING:
 
     from .case import Case
 
-# Compiling a stage costs more than running it over ten rows, and one partition holds them.
-SETTINGS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+# To compile expressions costs more than to interpret them over ten rows, and one partition holds these.
+SETTINGS = {**SMALL_TABLES, "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="module", autouse=True)

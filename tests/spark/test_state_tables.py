@@ -190,7 +190,10 @@ def test_a_change_that_needs_more_digits_than_its_sum_is_recomputed(spark, sales
         assert {tuple(row) for row in spark.table(table.name).collect()} == {(1, 1 - 9 * 10**37), (2, 6)}
 
 
-@pytest.mark.parametrize("options", [Options(), Options(disable={"driver_execution", "driver_io"})])
+BY_SPARK = pytest.param(Options(disable={"driver_execution", "driver_io"}), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("options", [Options(), BY_SPARK])
 def test_a_sum_wraps_around_as_in_spark_without_ansi_mode(spark, sales, options):
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
