@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trickle.testing.jvm import SMALL_TABLES
+from trickle.testing.jvm import INTERPRETED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .case import Case
 
 # To compile expressions costs more than to interpret them over ten rows, and one partition holds these.
-SETTINGS = {**SMALL_TABLES, "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.shuffle.partitions": "1"}
+SETTINGS = {**INTERPRETED, "spark.sql.shuffle.partitions": "1"}
 
 
 @pytest.fixture(scope="module", autouse=True)

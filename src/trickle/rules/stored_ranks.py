@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trickle.algebra.expr import WEIGHT, Call, Col, Column, Lit, Output, passthrough
-from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, SemiJoin, Union, Window
+from trickle.algebra.expr import Col, Column, Output
+from trickle.algebra.plan import Filter, Plan, Project, Scan, Union, Window
 from trickle.algebra.walk import transform
-from trickle.rules.derive import difference, net, restrict, total, weighted
+from trickle.rules.derive import difference, net, restrict
+from trickle.rules.stored_top import deleted_rows, remaining_rows
 
 if TYPE_CHECKING:
     from trickle.algebra.expr import Expr
@@ -75,8 +76,8 @@ def change_of_first_ranks(first: FirstRanks, of: Derive, stored: Scan) -> Plan:
     change = of.trigger(of.change(child))
     before = of.share(restrict(stored, first.partition, of.keys(change, window.partition)))
     ranked = _as_ranked(first, before)
-    hit = of.keys(_deleted(ranked, change), window.partition, distinct=True)
-    intact = replace(restrict(_left(ranked, change), window.partition, hit), kind="anti")
+    hit = of.keys(deleted_rows(ranked, change), window.partition, distinct=True)
+    intact = replace(restrict(remaining_rows(ranked, change), window.partition, hit), kind="anti")
     rows = Union((intact, restrict(of.new(child), window.partition, hit)), child.columns)
     return net(difference(_over(first, rows), before))
 
@@ -85,25 +86,13 @@ def change_of_first_ranks_of_all(first: FirstRanks, of: Derive, stored: Scan) ->
     """Return the stored rows that were deleted, and the change if there are none, where all rows are one partition."""
     change = of.trigger(of.change(first.window.child))
     ranked = _as_ranked(first, stored)
-    return _deleted(ranked, change), net(difference(_over(first, _left(ranked, change)), stored))
+    return deleted_rows(ranked, change), net(difference(_over(first, remaining_rows(ranked, change)), stored))
 
 
 def _as_ranked(first: FirstRanks, stored: Plan) -> Project:
     """Return stored rows as those that the window ranks."""
     columns = zip(first.window.child.columns, first.shown, strict=True)
     return Project(tuple(Output(ranked, Col(shown)) for ranked, shown in columns), stored)
-
-
-def _deleted(ranked: Plan, change: Plan) -> SemiJoin:
-    """Return the stored rows that a change deletes a copy of."""
-    went = Filter(Call("<", (Col(WEIGHT), Lit(0))), change)
-    return restrict(ranked, tuple(map(Col, ranked.columns)), Project(passthrough(ranked.columns), went))
-
-
-def _left(ranked: Plan, change: Plan) -> Plan:
-    """Return what is left of stored rows and a change together."""
-    both = Filter(Call(">", (Col(WEIGHT), Lit(0))), net(total(weighted(ranked, 1), change)))
-    return Project(passthrough(ranked.columns), Repeat(both))
 
 
 def _over(first: FirstRanks, rows: Plan) -> Plan:

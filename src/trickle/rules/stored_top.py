@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trickle.algebra.expr import WEIGHT, Call, Col, Lit, passthrough
-from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, TopK
+from trickle.algebra.plan import Filter, Plan, Project, Repeat, Scan, SemiJoin, TopK
 from trickle.algebra.walk import sources
 from trickle.model.names import is_state_table
 from trickle.rules.derive import difference, net, restrict, total, weighted
@@ -39,8 +39,16 @@ def change_from_stored(plan: Plan, of: Derive, stored: Scan) -> tuple[Plan, Plan
         message = "only a top-k has stored rows to rank among"
         raise TypeError(message)
     change = of.trigger(of.change(plan.child))
+    return deleted_rows(stored, change), net(difference(replace(plan, child=remaining_rows(stored, change)), stored))
+
+
+def deleted_rows(stored: Plan, change: Plan) -> SemiJoin:
+    """Return the stored rows that a change deletes a copy of."""
     went = Filter(Call("<", (Col(WEIGHT), Lit(0))), change)
-    hit = restrict(stored, tuple(Col(c) for c in stored.columns), Project(passthrough(plan.columns), went))
-    left = Filter(Call(">", (Col(WEIGHT), Lit(0))), net(total(weighted(stored, 1), change)))
-    candidates = Project(passthrough(plan.columns), Repeat(left))
-    return hit, net(difference(replace(plan, child=candidates), stored))
+    return restrict(stored, tuple(map(Col, stored.columns)), Project(passthrough(stored.columns), went))
+
+
+def remaining_rows(stored: Plan, change: Plan) -> Plan:
+    """Return what stored rows and a change make together, without rows of negative weight."""
+    both = Filter(Call(">", (Col(WEIGHT), Lit(0))), net(total(weighted(stored, 1), change)))
+    return Project(passthrough(stored.columns), Repeat(both))

@@ -10,3 +10,6 @@ QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX
 
 SMALL_TABLES: Final = {"spark.sql.adaptive.enabled": "false", "spark.sql.codegen.wholeStage": "false"}
 """To compile a stage, and to look at each before the next is planned, takes longer than to run it over ten rows."""
+
+INTERPRETED: Final = {**SMALL_TABLES, "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Nor are expressions compiled then, for thousands of queries."""

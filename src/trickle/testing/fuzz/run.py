@@ -19,7 +19,7 @@ from trickle.testing.fuzz.compare import differences
 from trickle.testing.fuzz.database import Database, Plain
 from trickle.testing.fuzz.known import known
 from trickle.testing.fuzz.regimes import under
-from trickle.testing.jvm import SMALL_TABLES
+from trickle.testing.jvm import INTERPRETED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: one that stands below a correlated scalar subquery.
 REFUSALS: Final = frozenset({"UNSUPPORTED_SUBQUERY", "NON_LINEAR_RECURSION", "LIMIT_WITHOUT_ORDER"})
 #: Compiling takes far longer than ten rows do; two tasks, so that rows are split.
-QUICK: Final = {**SMALL_TABLES, "spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.shuffle.partitions": "2"}
+QUICK: Final = {**INTERPRETED, "spark.sql.shuffle.partitions": "2"}
 
 _numbers: Final = count(1)
 
